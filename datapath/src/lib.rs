@@ -1,0 +1,1 @@
+//! An OVS-style userspace datapath.

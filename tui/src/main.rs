@@ -1,0 +1,2 @@
+//! The `recirc` program.
+fn main() {}
