@@ -1,1 +1,19 @@
-//! An OVS-style userspace datapath.
+//! An OVS-style userspace datapath: packets, flow keys, caches, actions, OpenFlow translation and offloads.
+//!
+//! The crate is handed everything it depends on: time, chance, memory and frames are arguments. It reads no
+//! clock, opens no file, prints nothing. Modules depend on each other in one direction only:
+//!
+//! ```text
+//! types <- packet, offload <- flow <- cache <- action <- openflow <- pipeline <- switch
+//! ```
+
+pub mod action;
+pub mod cache;
+pub mod flow;
+pub mod offload;
+pub mod openflow;
+pub mod packet;
+pub mod pipeline;
+pub mod stats;
+pub mod trace;
+pub mod types;

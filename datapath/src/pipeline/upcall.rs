@@ -1,0 +1,66 @@
+//! The door to the slow path.
+
+use crate::action::{Actions, Userspace};
+use crate::flow::Flow;
+use crate::packet::Packet;
+use crate::stats::DropReason;
+use crate::types::Time;
+
+/// Why a packet goes to the slow path.
+#[derive(Clone, Copy, Debug)]
+pub enum UpcallKind<'a> {
+    /// No flow matched.
+    Miss,
+    /// A `userspace` action asked for it.
+    Action(&'a Userspace),
+}
+
+/// A packet handed to the slow path.
+#[derive(Debug)]
+pub struct UpcallRequest<'a> {
+    /// Now.
+    pub now: Time,
+    /// Why.
+    pub kind: UpcallKind<'a>,
+    /// The packet.
+    pub packet: &'a Packet,
+    /// Its full key, with a datapath port number in `in_port`.
+    pub key: &'a Flow,
+}
+
+/// A datapath flow to install for a miss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Install {
+    /// Which bits matter.
+    pub mask: Flow,
+    /// What later packets get; differs from what this one gets when the slow path must see each packet.
+    pub actions: Actions,
+}
+
+/// What the slow path decided.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpcallReply {
+    /// Actions for this packet, now.
+    pub execute: Actions,
+    /// The flow to install, if any.
+    pub install: Option<Install>,
+}
+
+/// Decides about packets that no datapath flow matched.
+pub trait Upcall {
+    /// Handles one packet.
+    ///
+    /// # Errors
+    /// The reason for which the packet is dropped.
+    fn upcall(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason>;
+}
+
+/// No slow path: hand-written datapath flows only; misses are lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoUpcall;
+
+impl Upcall for NoUpcall {
+    fn upcall(&mut self, _request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason> {
+        Err(DropReason::UpcallLost)
+    }
+}

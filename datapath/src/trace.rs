@@ -1,0 +1,173 @@
+//! Typed events of a packet's way. Free when off: the pipeline is generic over [`Trace`], and [`Off`] compiles to nothing.
+
+use crate::offload::Offloads;
+use crate::stats::DropReason;
+use crate::types::{PortNo, RecircId};
+
+/// Identity of a packet within a run: counted up at reception; copies get their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PacketId(pub u64);
+
+/// Index of a datapath flow in its table; stable while the flow lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u32);
+
+/// A cache tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// Simple match.
+    Simple,
+    /// Exact match cache.
+    Emc,
+    /// Signature match cache.
+    Smc,
+    /// Datapath classifier.
+    Megaflow,
+}
+
+/// Why an offload flag changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffloadWhy {
+    /// The receiving port said so.
+    Received,
+    /// Extraction learned the L4 protocol.
+    Extracted,
+    /// A header was rewritten.
+    Rewritten,
+    /// Outer headers were pushed.
+    Encapsulated,
+    /// Outer headers were popped.
+    Decapsulated,
+    /// A checksum was verified.
+    Verified,
+    /// Prepared for a transmit port, in software.
+    Prepared,
+    /// Split into segments.
+    Segmented,
+}
+
+/// One thing that happened to a packet. Ids, not text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Received on a port.
+    Rx {
+        /// Packet.
+        packet: PacketId,
+        /// Port.
+        port: PortNo,
+        /// Bytes.
+        len: u32,
+        /// Flags it came with.
+        offloads: Offloads,
+    },
+    /// Looked up in a tier.
+    Lookup {
+        /// Packet.
+        packet: PacketId,
+        /// Tier.
+        tier: Tier,
+        /// The flow that was hit.
+        hit: Option<FlowId>,
+        /// Subtables probed, in the classifier.
+        subtables: u16,
+    },
+    /// Went to the slow path.
+    Upcall {
+        /// Packet.
+        packet: PacketId,
+    },
+    /// A flow was installed.
+    Install {
+        /// Packet that caused it.
+        packet: PacketId,
+        /// Flow.
+        flow: FlowId,
+    },
+    /// A flow was removed.
+    Remove {
+        /// Flow.
+        flow: FlowId,
+    },
+    /// Action number `index` of a flow is about to run.
+    Action {
+        /// Packet.
+        packet: PacketId,
+        /// Flow, if it runs for one.
+        flow: Option<FlowId>,
+        /// Position in the (outermost) list.
+        index: u16,
+        /// Nesting depth.
+        depth: u8,
+    },
+    /// Offload flags changed.
+    OffloadChange {
+        /// Packet.
+        packet: PacketId,
+        /// Before.
+        before: Offloads,
+        /// After.
+        after: Offloads,
+        /// Why.
+        why: OffloadWhy,
+    },
+    /// A copy was made.
+    Copy {
+        /// Original.
+        packet: PacketId,
+        /// Copy.
+        copy: PacketId,
+    },
+    /// Recirculated.
+    Recirc {
+        /// Packet.
+        packet: PacketId,
+        /// Id.
+        id: RecircId,
+        /// How often so far, this one included.
+        depth: u8,
+    },
+    /// Dropped.
+    Drop {
+        /// Packet.
+        packet: PacketId,
+        /// Reason.
+        reason: DropReason,
+    },
+    /// Sent.
+    Tx {
+        /// Packet.
+        packet: PacketId,
+        /// Port.
+        port: PortNo,
+        /// Bytes.
+        len: u32,
+        /// Flags it left with.
+        offloads: Offloads,
+    },
+}
+
+/// Something that wants to know.
+pub trait Trace {
+    /// Whether events are looked at; if not, none is made.
+    const ON: bool;
+
+    /// Tells of an event; `make` runs only when [`Self::ON`].
+    fn event(&mut self, make: impl FnOnce() -> Event);
+
+    /// Shows the frame's bytes right after the last event, where they may have changed.
+    fn bytes(&mut self, packet: PacketId, data: &[u8]);
+}
+
+/// Tracing off.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Off;
+
+impl Trace for Off {
+    const ON: bool = false;
+
+    #[inline(always)]
+    fn event(&mut self, _make: impl FnOnce() -> Event) {}
+
+    #[inline(always)]
+    fn bytes(&mut self, _packet: PacketId, _data: &[u8]) {}
+}
