@@ -3,9 +3,13 @@
 //! [`Flow`] is the full, named form (OVS `struct flow`); [`Miniflow`] the compressed form that extraction fills
 //! and the caches compare (OVS `struct miniflow`). A mask is a [`Flow`] whose set bits are significant.
 
+mod extract;
+pub mod hash;
 mod key;
 mod miniflow;
+pub mod proto;
 
+pub use extract::{ExtractConfig, SimpleKey, extract, extract_simple};
 pub use key::{
     FLOW_WORDS, Flow, FlowWords, NW_FRAG_ANY, NW_FRAG_LATER, Nsh, SEGMENT_ENDS, TNL_F_CSUM,
     TNL_F_DONT_FRAGMENT, TNL_F_KEY, TNL_F_OAM, Tunnel, VLAN_CFI, VlanHeader,

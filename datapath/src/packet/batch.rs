@@ -1,25 +1,28 @@
 //! A batch: up to 32 packets that are processed together.
 
+use arrayvec::ArrayVec;
+
 use super::Packet;
 
 /// Packets in a full batch (OVS `NETDEV_MAX_BURST`).
 pub const BATCH: usize = 32;
 
-/// Up to [`BATCH`] packets in arrival order. Packets are boxed, so that moving one moves a pointer.
+/// Up to [`BATCH`] packets in arrival order. Packets are boxed, so that moving one moves a pointer; the batch itself needs
+/// no allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    packets: Vec<Box<Packet>>,
+    packets: ArrayVec<Box<Packet>, BATCH>,
 }
 
 impl Batch {
-    /// An empty batch with room for [`BATCH`] packets.
+    /// An empty batch.
     pub fn new() -> Self {
-        Self { packets: Vec::with_capacity(BATCH) }
+        Self::default()
     }
 
     /// Whether no more fits.
     pub fn is_full(&self) -> bool {
-        self.packets.len() >= BATCH
+        self.packets.is_full()
     }
 
     /// How many packets it holds.
@@ -37,11 +40,7 @@ impl Batch {
     /// # Errors
     /// Gives the packet back if the batch is full.
     pub fn push(&mut self, packet: Box<Packet>) -> Result<(), Box<Packet>> {
-        if self.is_full() {
-            return Err(packet);
-        }
-        self.packets.push(packet);
-        Ok(())
+        self.packets.try_push(packet).map_err(|full| full.element())
     }
 
     /// Takes all packets out, in order; the room stays.

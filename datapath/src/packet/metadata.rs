@@ -96,8 +96,9 @@ impl Metadata {
         self.has_tunnel.then_some(&self.tunnel)
     }
 
-    /// Sets or clears the outer headers.
+    /// Sets or clears the outer headers. A tunnel without destination is none.
     pub fn set_tunnel(&mut self, tunnel: Option<&Tunnel>) {
+        let tunnel = tunnel.filter(|tunnel| tunnel.is_set());
         self.has_tunnel = tunnel.is_some();
         if let Some(tunnel) = tunnel {
             self.tunnel = *tunnel;

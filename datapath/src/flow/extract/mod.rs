@@ -1,0 +1,122 @@
+//! From a packet to its flow key: what stands in the headers and the metadata, as a [`Miniflow`] or a [`Flow`].
+//!
+//! Owns: the meaning of every header the switch knows, and where it stops at malformed input. Sets the packet's layer
+//! offsets, its padding, its L4 protocol flags, and the RSS hash where the receiving device gave none. Never changes a
+//! byte of the frame. Counterpart: `miniflow_extract()` and `parse_tcp_flags()` of OVS `lib/flow.c`.
+//!
+//! Which words a key holds depends on the kind of packet, not on the values in it, so that two packets of one connection
+//! have the same map and are compared as they are. Present, even if zero: ports of a datapath, Ethernet, addresses,
+//! the word with fragment and protocol, TCP flags, L4 ports. Absent where zero: marks, recirculation with connection state,
+//! connection mark and label, packet type. This is OVS's way but for two words (packet type and connection mark share a
+//! word there, which is always present); no mask and no comparison can tell the difference, since absent means zero.
+
+mod headers;
+mod plain;
+mod push;
+mod simple;
+#[cfg(test)]
+mod tests;
+
+pub use simple::{SimpleKey, extract_simple};
+
+use super::{Flow, Miniflow};
+use crate::offload::Offloads;
+use crate::packet::{NO_OFFSET, Packet};
+
+/// What extraction is told besides the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtractConfig {
+    /// How many VLAN tags go into the key, 1 or 2; 0, and more than 2, mean 2 (OVS `other_config:vlan-limit`).
+    /// A tag behind these stays in the frame and shows as `dl_type`.
+    pub vlan_limit: u8,
+}
+
+impl ExtractConfig {
+    /// All that a key has room for: what tools that print captures use.
+    pub const MAX: Self = Self { vlan_limit: 2 };
+
+    /// Tags that go into the key.
+    const fn vlans(self) -> usize {
+        if self.vlan_limit == 1 { 1 } else { 2 }
+    }
+}
+
+impl Default for ExtractConfig {
+    /// One tag, as ovs-vswitchd without `vlan-limit`.
+    fn default() -> Self {
+        Self { vlan_limit: 1 }
+    }
+}
+
+/// Extracts the key of `packet` into `mini`.
+///
+/// Malformed headers are no error: the key holds what came before them. Inner offsets of a packet that we encapsulated
+/// survive.
+#[inline]
+pub fn extract(packet: &mut Packet, mini: &mut Miniflow, config: ExtractConfig) {
+    if !plain::extract(packet, mini) {
+        headers::extract(packet, mini, config);
+    }
+}
+
+impl Flow {
+    /// The key of `packet` in full, with up to two VLAN tags. Sets offsets and flags of the packet as [`extract`] does.
+    pub fn of_packet(packet: &mut Packet) -> Self {
+        Self::of_packet_with(packet, ExtractConfig::MAX)
+    }
+
+    /// The key of `packet` in full.
+    pub fn of_packet_with(packet: &mut Packet, config: ExtractConfig) -> Self {
+        let mut mini = Miniflow::default();
+        extract(packet, &mut mini, config);
+        let mut flow = Self::default();
+        mini.expand(&mut flow);
+        flow
+    }
+}
+
+/// What extraction finds out about a packet besides its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layers {
+    l2_pad_size: u16,
+    l2_5_ofs: u16,
+    l3_ofs: u16,
+    l4_ofs: u16,
+    /// One of the `L4_*` protocol flags, or none.
+    proto: Offloads,
+    /// 5-tuple hash, for TCP and UDP.
+    hash: Option<u32>,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Self {
+            l2_pad_size: 0,
+            l2_5_ofs: NO_OFFSET,
+            l3_ofs: NO_OFFSET,
+            l4_ofs: NO_OFFSET,
+            proto: Offloads::empty(),
+            hash: None,
+        }
+    }
+}
+
+impl Layers {
+    fn store(self, packet: &mut Packet) {
+        if !packet.offloads.intersects(Offloads::TUNNEL) {
+            packet.inner_l3_ofs = NO_OFFSET;
+            packet.inner_l4_ofs = NO_OFFSET;
+        }
+        packet.l2_pad_size = self.l2_pad_size;
+        packet.l2_5_ofs = self.l2_5_ofs;
+        packet.l3_ofs = self.l3_ofs;
+        packet.l4_ofs = self.l4_ofs;
+        packet.offloads = packet.offloads.difference(Offloads::L4_PROTO).union(self.proto);
+        packet.rss_hash = packet.rss_hash.or(self.hash);
+    }
+}
+
+/// A layer offset; a header that lies further in than an offset can say is not one that anybody will find.
+fn offset(position: usize) -> u16 {
+    u16::try_from(position).unwrap_or(NO_OFFSET)
+}
