@@ -1,9 +1,12 @@
 //! The slow path: OpenFlow bridges, tables, groups, NORMAL, and translation of a miss into a megaflow and datapath actions.
 
 pub mod action;
+pub mod classifier;
 pub mod field;
 pub mod flow_mod;
 pub mod group;
+#[allow(dead_code)] // what translation does not use yet
+pub(crate) mod headers;
 pub mod rule_match;
 pub mod value;
 
