@@ -2,6 +2,8 @@
 //!
 //! Counterpart: `enum ovs_action_attr` of OVS `include/linux/openvswitch.h` (`datapath/linux/compat/include`).
 
+pub mod text;
+
 use crate::flow::Flow;
 use crate::types::{MacAddr, PortNo, RecircId};
 
@@ -86,7 +88,7 @@ pub enum Action {
     /// Pop the Ethernet header.
     PopEth,
     /// Push a network service header.
-    PushNsh(Box<crate::flow::Nsh>),
+    PushNsh(Box<PushNsh>),
     /// Pop the network service header.
     PopNsh,
     /// Encapsulate with ready-made headers and send to a port.
@@ -97,6 +99,31 @@ pub enum Action {
     LbOutput(u32),
     /// Drop, with a reason code (OVS `enum xlate_error`).
     Drop(u32),
+    /// Push an MPLS label stack entry in front of the Ethernet header or behind it. Of the kernel datapath only.
+    AddMpls {
+        /// Ethernet type, 0x8847 or 0x8848.
+        ethertype: u16,
+        /// Label stack entry, host byte order.
+        lse: u32,
+    },
+    /// Decrement the TTL; run these if it ran out. Of the kernel datapath only.
+    DecTtl(Actions),
+    /// Hand the packet to a sampling group. Of the kernel datapath only.
+    Psample {
+        /// Group.
+        group: u32,
+        /// Opaque, 0 to 16 bytes.
+        cookie: Box<[u8]>,
+    },
+}
+
+/// The header that `push_nsh` pushes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PushNsh {
+    /// Base header, and the context headers of MD type 1.
+    pub header: crate::flow::Nsh,
+    /// Metadata of MD type 2, a multiple of 4 bytes; else empty.
+    pub md2: Box<[u8]>,
 }
 
 /// What the `userspace` action passes along (OVS `union user_action_cookie`).
@@ -211,6 +238,66 @@ pub enum SetGroup {
     RecircId,
     /// `dp_hash`.
     DpHash,
+    /// `in_port`; not executable, as all that follow.
+    InPort,
+    /// `packet_type`.
+    PacketType,
+    /// `eth_type`.
+    EthType,
+    /// `vlan`.
+    Vlan,
+    /// `tcp_flags`.
+    TcpFlags,
+    /// `ct_state`.
+    CtState,
+    /// `ct_zone`.
+    CtZone,
+    /// `ct_mark`.
+    CtMark,
+    /// `ct_label`.
+    CtLabel,
+    /// `ct_tuple4`.
+    CtTuple4,
+    /// `ct_tuple6`.
+    CtTuple6,
+}
+
+impl SetGroup {
+    /// Whether the datapath can set this group. Text may name others, which no flow can have (OVS
+    /// `requires_datapath_assistance` and `odp_execute_set_action` do not expect them either).
+    pub const fn is_executable(self) -> bool {
+        match self {
+            Self::Priority
+            | Self::Mark
+            | Self::Tunnel
+            | Self::Ethernet
+            | Self::Ipv4
+            | Self::Ipv6
+            | Self::Tcp
+            | Self::Udp
+            | Self::Sctp
+            | Self::Icmp
+            | Self::Icmpv6
+            | Self::Arp
+            | Self::Nd
+            | Self::NdExt
+            | Self::Mpls
+            | Self::Nsh
+            | Self::DpHash => true,
+            Self::RecircId
+            | Self::InPort
+            | Self::PacketType
+            | Self::EthType
+            | Self::Vlan
+            | Self::TcpFlags
+            | Self::CtState
+            | Self::CtZone
+            | Self::CtMark
+            | Self::CtLabel
+            | Self::CtTuple4
+            | Self::CtTuple6 => false,
+        }
+    }
 }
 
 /// A `set` action: a group, the values in a key, and the bits of it to write.

@@ -24,6 +24,11 @@ pub const TNL_F_DONT_FRAGMENT: u16 = 1 << 1;
 pub const TNL_F_CSUM: u16 = 1 << 2;
 /// Tunnel flag: key present.
 pub const TNL_F_KEY: u16 = 1 << 3;
+/// All tunnel flags that can be matched.
+pub const TNL_F_MASK: u16 = (1 << 4) - 1;
+/// Tunnel flag, internal: [`Tunnel::opts`] holds raw GENEVE options, of which there may be none
+/// (OVS `FLOW_TNL_F_UDPIF`). Set by GENEVE decapsulation.
+pub const TNL_F_UDPIF: u16 = 1 << 4;
 
 /// Tunnel metadata: the outer headers of a packet that a tunnel port received, or is to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -8,10 +8,11 @@ pub mod hash;
 mod key;
 mod miniflow;
 pub mod proto;
+pub mod text;
 
 pub use extract::{ExtractConfig, SimpleKey, extract, extract_simple};
 pub use key::{
     FLOW_WORDS, Flow, FlowWords, NW_FRAG_ANY, NW_FRAG_LATER, Nsh, SEGMENT_ENDS, TNL_F_CSUM,
-    TNL_F_DONT_FRAGMENT, TNL_F_KEY, TNL_F_OAM, Tunnel, VLAN_CFI, VlanHeader,
+    TNL_F_DONT_FRAGMENT, TNL_F_KEY, TNL_F_MASK, TNL_F_OAM, TNL_F_UDPIF, Tunnel, VLAN_CFI, VlanHeader,
 };
 pub use miniflow::{Map, Miniflow};

@@ -1,0 +1,84 @@
+//! Datapath flow text, both ways: `recirc_id(0),in_port(p1),eth(src=..,dst=..),eth_type(0x0800),ipv4(frag=no)`.
+//!
+//! Owns the syntax of keys and masks as `ovs-appctl dpctl/dump-flows` prints and `dpctl/add-flow` reads them. It never
+//! looks at packets and knows no actions (see [`crate::action::text`]). Counterpart: OVS `lib/odp-util.c`.
+//!
+//! Text and [`Flow`] meet in a list of attributes, one for each `name(...)`: `parse` and `format` are between text and
+//! attributes, `fit` and `from_flow` between attributes and flows.
+
+pub(crate) mod attr;
+pub(crate) mod format;
+pub(crate) mod from_flow;
+pub(crate) mod geneve;
+pub(crate) mod put;
+mod tunnel;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::Flow;
+use crate::types::PortNo;
+
+/// Tags that a key can hold (OVS `FLOW_MAX_VLAN_HEADERS`).
+pub const MAX_VLANS: usize = 2;
+/// NSH metadata type with four context headers (RFC 8300 section 2.4).
+pub(crate) const NSH_MD_TYPE1: u8 = 1;
+/// NSH metadata type with variable metadata (RFC 8300 section 2.5).
+pub(crate) const NSH_MD_TYPE2: u8 = 2;
+
+/// Names of datapath ports. Where a port has none, text has its number.
+pub trait PortNames {
+    /// The name of a port.
+    fn name(&self, port: PortNo) -> Option<Cow<'_, str>>;
+
+    /// The port of a name.
+    fn port(&self, name: &str) -> Option<PortNo>;
+}
+
+/// A flow to print: [`format_flow`].
+#[derive(Clone, Copy)]
+pub struct FlowText<'a> {
+    key: &'a Flow,
+    mask: Option<&'a Flow>,
+    names: Option<&'a dyn PortNames>,
+    verbose: bool,
+    parms: from_flow::Parms,
+}
+
+/// The text of a key, with its mask if it has one.
+///
+/// With a mask, members that are wildcarded entirely are left out, unless `verbose` (`dump-flows -m`). Without one the
+/// key is a packet's; OVS prints those verbosely. `names` turns port numbers into names.
+pub fn format_flow<'a>(
+    key: &'a Flow,
+    mask: Option<&'a Flow>,
+    names: Option<&'a dyn PortNames>,
+    verbose: bool,
+) -> FlowText<'a> {
+    let parms = from_flow::Parms { vlan_limit: MAX_VLANS, nd_ext: false };
+    FlowText { key, mask, names, verbose, parms }
+}
+
+impl FlowText<'_> {
+    /// How many tags extraction looks at (`other_config:vlan-limit`); what lies behind is an Ethernet type.
+    #[must_use]
+    pub fn vlan_limit(mut self, limit: usize) -> Self {
+        self.parms.vlan_limit = limit;
+        self
+    }
+
+    /// Prints `nd_ext(...)` where there is one; the userspace datapath of OVS leaves it out.
+    #[must_use]
+    pub fn nd_ext(mut self) -> Self {
+        self.parms.nd_ext = true;
+        self
+    }
+}
+
+impl fmt::Display for FlowText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = from_flow::key(self.parms, self.key, self.mask);
+        let mask = self.mask.map(|mask| from_flow::mask(self.parms, self.key, mask));
+        format::list(f, &key, mask.as_deref(), self.names, self.verbose)
+    }
+}
