@@ -1,3 +1,9 @@
-//! The simulated world.
+//! The simulated world around the datapath.
 
 pub mod capture;
+pub mod diagnostic;
+pub mod link;
+pub mod quantity;
+pub mod random;
+pub mod scenario;
+pub mod wire;
