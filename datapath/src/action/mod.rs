@@ -2,6 +2,9 @@
 //!
 //! Counterpart: `enum ovs_action_attr` of OVS `include/linux/openvswitch.h` (`datapath/linux/compat/include`).
 
+mod set;
+#[cfg(test)]
+mod set_tests;
 pub mod text;
 
 use crate::flow::Flow;

@@ -1,6 +1,11 @@
-//! What a packet still owes (flags) and what a port can do about it (capabilities).
+//! What a packet still owes (flags), what a port can do about it (capabilities), and doing in software what it cannot.
 //!
 //! Counterpart: the `offloads` word of OVS `lib/dp-packet.h` and `enum netdev_ol_flags` of `lib/netdev.h`.
+
+pub mod checksum;
+mod prepare;
+
+pub use prepare::{Prepared, prepare_for, settle};
 
 use bitflags::bitflags;
 

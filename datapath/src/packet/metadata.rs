@@ -32,7 +32,8 @@ pub struct CtMetadata {
 }
 
 /// A packet's metadata.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
+#[repr(C)]
 pub struct Metadata {
     /// Recirculation id; 0 on the first pass.
     pub recirc_id: u32,
@@ -50,6 +51,31 @@ pub struct Metadata {
     pub has_tunnel: bool,
     ct: CtMetadata,
     tunnel: Tunnel,
+}
+
+const _: () =
+    assert!(std::mem::offset_of!(Metadata, ct) <= 32, "what every packet has fits into half a cache line");
+
+impl Clone for Metadata {
+    fn clone(&self) -> Self {
+        let mut copy = Self::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    /// Copies what means something; stale fields stay behind.
+    fn clone_from(&mut self, source: &Self) {
+        self.recirc_id = source.recirc_id;
+        self.dp_hash = source.dp_hash;
+        self.skb_priority = source.skb_priority;
+        self.pkt_mark = source.pkt_mark;
+        self.in_port = source.in_port;
+        self.ct_state = source.ct_state;
+        if let Some(ct) = source.ct() {
+            self.ct = *ct;
+        }
+        self.set_tunnel(source.tunnel());
+    }
 }
 
 impl Default for Metadata {

@@ -1,14 +1,23 @@
 //! Packets: frame bytes with headroom, layer offsets, offload flags, metadata; batches of them; and the pool they come from.
 //!
-//! Counterpart: OVS `lib/dp-packet.h`. Owns the memory of frames; never looks inside them (that is [`crate::flow`]).
+//! Counterpart: OVS `lib/dp-packet.h`, and of `lib/packets.c` what changes a frame: pushing and popping headers, writing
+//! fields with their checksums. Owns the memory of frames; never finds out what is in them (that is [`crate::flow`]): where
+//! a header is, it takes from the layer offsets.
 
 mod batch;
+mod header;
 mod metadata;
 mod pool;
+mod rewrite;
+#[cfg(test)]
+mod tests;
 
 pub use batch::{BATCH, Batch};
+pub use header::{HeaderError, PT_ETH, PT_IPV4, PT_IPV6, PT_MPLS, PT_NSH, packet_type};
 pub use metadata::{CtMetadata, Metadata};
 pub use pool::Pool;
+pub(crate) use rewrite::ipv6_path;
+pub use rewrite::{Ipv4Field, Ipv6Field};
 
 use crate::offload::Offloads;
 
@@ -18,7 +27,11 @@ pub const HEADROOM: usize = 256;
 pub const NO_OFFSET: u16 = u16::MAX;
 
 /// A packet: one frame (or L3 packet), where its headers are, what it owes and what is known about it.
-#[derive(Clone, Debug)]
+///
+/// Receiving, extraction and output touch the first cache line only; the second, which opens the metadata, is read once
+/// and written on reception; connection and tunnel lie behind it, and are touched only by packets that have them.
+#[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Packet {
     buf: Vec<u8>,
     start: u32,
@@ -39,14 +52,48 @@ pub struct Packet {
     pub inner_l3_ofs: u16,
     /// Offset of the inner transport header of a packet we encapsulated, or [`NO_OFFSET`].
     pub inner_l4_ofs: u16,
-    /// Bytes that the next output cuts from the end (`trunc` action).
-    pub cutlen: u32,
     /// OpenFlow packet type, host byte order: namespace << 16 | type; 0 is Ethernet.
     pub packet_type: u32,
-    /// Hash of the 5-tuple as the receiving device computed it, if it did.
+    /// Hash of the 5-tuple as the receiving device computed it, if it did; else as the first extraction did.
     pub rss_hash: Option<u32>,
     /// What travels with the packet: ports, marks, connection, tunnel.
     pub md: Metadata,
+    /// Bytes that the next output cuts from the end (`trunc` action).
+    pub cutlen: u32,
+}
+
+const _: () = {
+    assert!(
+        std::mem::offset_of!(Packet, rss_hash) + size_of::<Option<u32>>() <= 64,
+        "the first line has all that is hot"
+    );
+    assert!(std::mem::offset_of!(Packet, md) == 64);
+};
+
+impl Clone for Packet {
+    /// Copies the frame with all that is known about it, and no more of the buffer than that.
+    fn clone(&self) -> Self {
+        let mut copy = Self::empty(self.len());
+        copy.clone_from(self);
+        copy
+    }
+
+    /// The same into a packet that is there already; allocates only if its buffer is too small.
+    fn clone_from(&mut self, source: &Self) {
+        self.set_frame(source.data());
+        self.offloads = source.offloads;
+        self.tso_segsz = source.tso_segsz;
+        self.l2_pad_size = source.l2_pad_size;
+        self.l2_5_ofs = source.l2_5_ofs;
+        self.l3_ofs = source.l3_ofs;
+        self.l4_ofs = source.l4_ofs;
+        self.inner_l3_ofs = source.inner_l3_ofs;
+        self.inner_l4_ofs = source.inner_l4_ofs;
+        self.packet_type = source.packet_type;
+        self.rss_hash = source.rss_hash;
+        self.md.clone_from(&source.md);
+        self.cutlen = source.cutlen;
+    }
 }
 
 impl Packet {
@@ -71,10 +118,10 @@ impl Packet {
             l4_ofs: NO_OFFSET,
             inner_l3_ofs: NO_OFFSET,
             inner_l4_ofs: NO_OFFSET,
-            cutlen: 0,
             packet_type: 0,
             rss_hash: None,
             md: Metadata::default(),
+            cutlen: 0,
         }
     }
 
@@ -123,6 +170,82 @@ impl Packet {
     /// The frame, to change.
     pub fn data_mut(&mut self) -> &mut [u8] {
         &mut self.buf[self.start as usize..(self.start + self.len) as usize]
+    }
+
+    /// The part that an output sends: all but [`Self::cutlen`] bytes at the end.
+    pub fn send_data(&self) -> &[u8] {
+        &self.data()[..self.len().saturating_sub(self.cutlen as usize)]
+    }
+
+    /// Makes the next output send no more than `max_len` bytes, but an Ethernet header at least (OVS
+    /// `dp_packet_set_cutlen`).
+    pub fn set_cutlen(&mut self, max_len: u32) {
+        self.cutlen = self.len.saturating_sub(max_len.max(14));
+    }
+
+    /// Where the L3 datagram ends: the frame without padding.
+    fn l3_end(&self) -> usize {
+        self.len().saturating_sub(usize::from(self.l2_pad_size))
+    }
+
+    pub(crate) fn layer(&self, offset: u16) -> Option<&[u8]> {
+        if offset == NO_OFFSET {
+            return None;
+        }
+        self.data().get(usize::from(offset)..self.l3_end())
+    }
+
+    pub(crate) fn layer_mut(&mut self, offset: u16) -> Option<&mut [u8]> {
+        let end = self.l3_end();
+        if offset == NO_OFFSET {
+            return None;
+        }
+        self.data_mut().get_mut(usize::from(offset)..end)
+    }
+
+    /// From the network header to the end of the datagram, padding excluded; `None` where extraction found none.
+    pub fn l3(&self) -> Option<&[u8]> {
+        self.layer(self.l3_ofs)
+    }
+
+    /// The same, to change.
+    pub fn l3_mut(&mut self) -> Option<&mut [u8]> {
+        self.layer_mut(self.l3_ofs)
+    }
+
+    /// From the transport header to the end of the datagram, padding excluded. Behind a later fragment's IP header, this
+    /// is payload: see [`Self::is_later_fragment`].
+    pub fn l4(&self) -> Option<&[u8]> {
+        self.layer(self.l4_ofs)
+    }
+
+    /// The same, to change.
+    pub fn l4_mut(&mut self) -> Option<&mut [u8]> {
+        self.layer_mut(self.l4_ofs)
+    }
+
+    /// From the inner network header on, of a packet that we encapsulated.
+    pub fn inner_l3(&self) -> Option<&[u8]> {
+        self.layer(self.inner_l3_ofs)
+    }
+
+    /// From the inner transport header on, of a packet that we encapsulated.
+    pub fn inner_l4(&self) -> Option<&[u8]> {
+        self.layer(self.inner_l4_ofs)
+    }
+
+    /// Length that `check_pkt_len` decides on: without padding and what a pending truncation cuts; of a packet that is still
+    /// to be segmented, the length of its longest segment.
+    pub fn check_len(&self) -> usize {
+        let whole = self.send_data().len().saturating_sub(usize::from(self.l2_pad_size));
+        if self.tso_segsz == 0 {
+            return whole;
+        }
+        let l4_ofs = if self.offloads.intersects(Offloads::TUNNEL) { self.inner_l4_ofs } else { self.l4_ofs };
+        match self.layer(l4_ofs).and_then(rewrite::tcp_header_len) {
+            Some(header) => whole.min(usize::from(l4_ofs) + header + usize::from(self.tso_segsz)),
+            None => whole,
+        }
     }
 
     /// Bytes free in front of the frame.

@@ -314,6 +314,7 @@ impl Walk<'_, '_> {
 
     fn ipv4(mut self) -> Option<()> {
         let Ipv4 { header, padding, frag } = ipv4(&mut self.cursor)?;
+        self.layers.ipv4 = true;
         self.layers.l2_pad_size = padding;
         let addresses: &[u8; 8] = header.last_chunk()?;
         self.push.word(NW_SRC, u64::from_ne_bytes(*addresses));

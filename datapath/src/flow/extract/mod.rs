@@ -1,8 +1,8 @@
 //! From a packet to its flow key: what stands in the headers and the metadata, as a [`Miniflow`] or a [`Flow`].
 //!
 //! Owns: the meaning of every header the switch knows, and where it stops at malformed input. Sets the packet's layer
-//! offsets, its padding, its L4 protocol flags, and the RSS hash where the receiving device gave none. Never changes a
-//! byte of the frame. Counterpart: `miniflow_extract()` and `parse_tcp_flags()` of OVS `lib/flow.c`.
+//! offsets, its padding, its L4 protocol flags, and the RSS hash where the receiving device gave none. Changes no
+//! byte of the frame, but for checksums still to be completed in headers that a new one in front has put out of sight. Counterpart: `miniflow_extract()` and `parse_tcp_flags()` of OVS `lib/flow.c`.
 //!
 //! Which words a key holds depends on the kind of packet, not on the values in it, so that two packets of one connection
 //! have the same map and are compared as they are. Present, even if zero: ports of a datapath, Ethernet, addresses,
@@ -20,7 +20,7 @@ mod tests;
 pub use simple::{SimpleKey, extract_simple};
 
 use super::{Flow, Miniflow};
-use crate::offload::Offloads;
+use crate::offload::{self, Offloads};
 use crate::packet::{NO_OFFSET, Packet};
 
 /// What extraction is told besides the packet.
@@ -84,6 +84,8 @@ struct Layers {
     l4_ofs: u16,
     /// One of the `L4_*` protocol flags, or none.
     proto: Offloads,
+    /// Whether the network header is IPv4: the only one with a checksum of its own.
+    ipv4: bool,
     /// 5-tuple hash, for TCP and UDP.
     hash: Option<u32>,
 }
@@ -96,13 +98,21 @@ impl Default for Layers {
             l3_ofs: NO_OFFSET,
             l4_ofs: NO_OFFSET,
             proto: Offloads::empty(),
+            ipv4: false,
             hash: None,
         }
     }
 }
 
 impl Layers {
+    #[inline(always)]
     fn store(self, packet: &mut Packet) {
+        // What is to be completed in a header that is out of sight from now on, must be completed now.
+        let ip_lost = !self.ipv4 && packet.offloads.intersects(Offloads::IP_PARTIAL);
+        let l4_lost = self.proto.is_empty() && packet.offloads.contains(Offloads::L4_PARTIAL);
+        if ip_lost || l4_lost {
+            self.settle(packet);
+        }
         if !packet.offloads.intersects(Offloads::TUNNEL) {
             packet.inner_l3_ofs = NO_OFFSET;
             packet.inner_l4_ofs = NO_OFFSET;
@@ -113,6 +123,16 @@ impl Layers {
         packet.l4_ofs = self.l4_ofs;
         packet.offloads = packet.offloads.difference(Offloads::L4_PROTO).union(self.proto);
         packet.rss_hash = packet.rss_hash.or(self.hash);
+    }
+
+    /// Completes, by the offsets of the pass before, checksums that this one does not find; of a packet just received, there
+    /// are none. What is no IPv4 has no header checksum to speak of.
+    #[cold]
+    fn settle(self, packet: &mut Packet) {
+        offload::settle(packet);
+        if !self.ipv4 {
+            packet.offloads.remove(Offloads::IP_PARTIAL);
+        }
     }
 }
 

@@ -101,6 +101,7 @@ pub(super) fn extract(packet: &mut Packet, mini: &mut Miniflow) -> bool {
         l3_ofs: ETH as u16,
         l4_ofs: L4 as u16,
         proto: flags,
+        ipv4: true,
         hash: Some(hash),
     };
     layers.store(packet);

@@ -51,6 +51,7 @@ fn network(cursor: &mut Cursor<'_>, key: &mut SimpleKey, layers: &mut Layers) ->
     let proto = match key.dl_type {
         ETH_IPV4 => {
             let ip = ipv4(cursor)?;
+            layers.ipv4 = true;
             layers.l2_pad_size = ip.padding;
             key.nw_frag = ip.frag;
             ip.header[9]
