@@ -9,8 +9,8 @@ use crate::packet::{Ipv4Field, Ipv6Field, Packet};
 use crate::types::MacAddr;
 
 impl SetField {
-    /// Writes the fields into `packet`, whose layer offsets must be right. Returns false if the packet has no such header:
-    /// then nothing is written, and the actions go on, as in OVS.
+    /// Writes the fields into `packet`, whose layer offsets must be right. Returns false if the packet has no such header,
+    /// or the group is none that can be set: then nothing is written, and the actions go on, as in OVS.
     #[must_use = "false means that nothing was written"]
     pub fn apply(&self, packet: &mut Packet) -> bool {
         let (key, mask) = (&self.key, &self.mask);
@@ -35,6 +35,17 @@ impl SetField {
             SetGroup::NdExt => return nd_ext(packet, key, mask),
             SetGroup::Mpls => packet.set_mpls(key.mpls_lse[0].get(), mask.mpls_lse[0].get()),
             SetGroup::Nsh => return nsh(packet, &key.nsh, &mask.nsh),
+            SetGroup::InPort
+            | SetGroup::PacketType
+            | SetGroup::EthType
+            | SetGroup::Vlan
+            | SetGroup::TcpFlags
+            | SetGroup::CtState
+            | SetGroup::CtZone
+            | SetGroup::CtMark
+            | SetGroup::CtLabel
+            | SetGroup::CtTuple4
+            | SetGroup::CtTuple6 => return false,
         }
         true
     }

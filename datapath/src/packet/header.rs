@@ -32,6 +32,8 @@ const VLAN_HEADER: usize = 4;
 const MACS: usize = 12;
 const LSE: usize = 4;
 const BOTTOM_OF_STACK: u8 = 1;
+/// The longest NSH has 63 words, of which two are no metadata (OVS `NSH_CTX_HDRS_MAX_LEN`).
+const NSH_MD2_MAX: usize = 244;
 const NP_IPV4: u8 = 1;
 const NP_IPV6: u8 = 2;
 const NP_ETHERNET: u8 = 3;
@@ -55,8 +57,8 @@ pub enum HeaderError {
     /// What follows the NSH is of unknown kind, or cut off.
     #[error("the network service header is malformed or carries an unknown protocol")]
     NshMalformed,
-    /// Only metadata type 1, and type 2 without metadata, can be written.
-    #[error("a network service header of metadata type {0} cannot be written")]
+    /// Only metadata types 1 and 2 can be written, the latter with whole words and no more than fit.
+    #[error("this network service header of metadata type {0} cannot be written")]
     NshMdType(u8),
 }
 
@@ -224,12 +226,12 @@ impl Packet {
         }
     }
 
-    /// Pushes a network service header of metadata type 1, or of type 2 without metadata; its next protocol comes from the
-    /// packet type.
+    /// Pushes a network service header of metadata type 1, or of type 2 with `md2` as its metadata (a multiple of 4 bytes, at
+    /// most 244); its next protocol comes from the packet type.
     ///
     /// # Errors
     /// NSH cannot carry this packet, or the header cannot be written.
-    pub fn push_nsh(&mut self, nsh: &Nsh) -> Result<(), HeaderError> {
+    pub fn push_nsh(&mut self, nsh: &Nsh, md2: &[u8]) -> Result<(), HeaderError> {
         let np = match self.packet_type {
             PT_ETH => NP_ETHERNET,
             PT_IPV4 => NP_IPV4,
@@ -239,7 +241,7 @@ impl Packet {
         };
         let len = match nsh.mdtype {
             1 => 24,
-            2 => 8,
+            2 if md2.len().is_multiple_of(4) && md2.len() <= NSH_MD2_MAX => 8 + md2.len() as u16,
             other => return Err(HeaderError::NshMdType(other)),
         };
         // Behind the header, nobody will find the checksums that are still to be completed.
@@ -250,8 +252,12 @@ impl Packet {
         header[2] = nsh.mdtype;
         header[3] = np;
         header[4..8].copy_from_slice(&nsh.path_hdr.to_bytes());
-        for (field, value) in header[8..].as_chunks_mut::<4>().0.iter_mut().zip(nsh.context) {
-            *field = value.to_bytes();
+        if nsh.mdtype == 2 {
+            header[8..].copy_from_slice(md2);
+        } else {
+            for (field, value) in header[8..].as_chunks_mut::<4>().0.iter_mut().zip(nsh.context) {
+                *field = value.to_bytes();
+            }
         }
         self.packet_type = PT_NSH;
         self.reset_offsets();

@@ -333,7 +333,7 @@ fn debts_are_paid_before_they_are_hidden() {
     };
     let mut nsh = partial();
     let header = Nsh { ttl: 63, mdtype: 1, ..Nsh::default() };
-    nsh.push_nsh(&header).unwrap();
+    nsh.push_nsh(&header, &[]).unwrap();
     assert_eq!(nsh.data()[24..], hex(TCP));
     // Looked at again with an MPLS label in front, nobody finds TCP any more.
     let mut mpls = partial();
@@ -417,14 +417,15 @@ fn nsh_there_and_back() {
     let mut nsh = Nsh { flags: 1, ttl: 63, mdtype: 1, ..Nsh::default() };
     nsh.path_hdr.set(0x1234_56ff);
     nsh.context[3].set(0xdead_beef);
-    packet.push_nsh(&nsh).unwrap();
+    packet.push_nsh(&nsh, &[]).unwrap();
     assert_eq!(packet.data()[..24], hex("1fc6 01 03 123456ff 000000000000000000000000 deadbeef"));
     assert_eq!((packet.packet_type, packet.l3_ofs, packet.l4_ofs), (PT_NSH, 0, NO_OFFSET));
     let flow = Flow::of_packet(&mut packet);
     assert_eq!(flow.nsh, Nsh { np: 3, ..nsh });
-    packet.push_nsh(&Nsh { mdtype: 2, ..nsh }).unwrap();
-    assert_eq!(packet.data()[..8], hex("1fc2 02 04 123456ff"));
-    assert_eq!(packet.push_nsh(&Nsh { mdtype: 3, ..nsh }), Err(HeaderError::NshMdType(3)));
+    packet.push_nsh(&Nsh { mdtype: 2, ..nsh }, &hex("0102030400000001")).unwrap();
+    assert_eq!(packet.data()[..16], hex("1fc4 02 04 123456ff 01020304 00000001"));
+    assert_eq!(packet.push_nsh(&Nsh { mdtype: 2, ..nsh }, &[0; 248]), Err(HeaderError::NshMdType(2)));
+    assert_eq!(packet.push_nsh(&Nsh { mdtype: 3, ..nsh }, &[]), Err(HeaderError::NshMdType(3)));
     packet.pop_nsh().unwrap();
     let _ = Flow::of_packet(&mut packet);
     packet.pop_nsh().unwrap();
@@ -498,7 +499,7 @@ proptest! {
                 3 => { packet.pop_mpls(n as u16); true }
                 4 => packet.push_eth(MacAddr::ZERO, MacAddr::BROADCAST).is_ok(),
                 5 => packet.pop_eth().is_ok(),
-                6 => packet.push_nsh(&Nsh { mdtype: n as u8 & 3, ..Nsh::default() }).is_ok(),
+                6 => packet.push_nsh(&Nsh { mdtype: n as u8 & 3, ..Nsh::default() }, &[]).is_ok(),
                 7 => packet.pop_nsh().is_ok(),
                 8 => packet.set_ipv4(Ipv4Field::Src(n.to_be_bytes())),
                 9 => packet.set_ipv4(Ipv4Field::Ttl(n as u8)),
