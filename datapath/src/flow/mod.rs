@@ -3,6 +3,7 @@
 //! [`Flow`] is the full, named form (OVS `struct flow`); [`Miniflow`] the compressed form that extraction fills
 //! and the caches compare (OVS `struct miniflow`). A mask is a [`Flow`] whose set bits are significant.
 
+mod compose;
 mod extract;
 pub mod hash;
 mod key;
@@ -10,6 +11,7 @@ mod miniflow;
 pub mod proto;
 pub mod text;
 
+pub use compose::{ComposeError, Payload, compose, compose_len};
 pub use extract::{ExtractConfig, SimpleKey, extract, extract_simple};
 pub use key::{
     FLOW_WORDS, Flow, FlowWords, NW_FRAG_ANY, NW_FRAG_LATER, Nsh, SEGMENT_ENDS, TNL_F_CSUM,
