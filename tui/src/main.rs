@@ -1,2 +1,16 @@
-//! The `recirc` program.
-fn main() {}
+//! The `recirc` program: command line and terminal user interface.
+//!
+//! The only place that prints, reads a wall clock, or knows of a terminal. It decides nothing about a packet: all that it
+//! shows comes from `sim` and `datapath`.
+
+mod cli;
+mod diagnostic;
+mod exit;
+mod interrupt;
+mod output;
+mod progress;
+mod ui;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

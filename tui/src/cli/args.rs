@@ -1,0 +1,311 @@
+//! The command line: what can be asked for, and how it is spelled.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An interactive network testbed around an OVS-style userspace datapath.
+///
+/// Without a command: the demo scenario, in the terminal user interface on a terminal, as a text report otherwise.
+#[derive(Debug, Parser)]
+#[command(name = "recirc", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 pass, 1 a bug of recirc, 2 bad file or usage, 3 an expectation failed, \
+                          4 a golden capture differs, 130 interrupted.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run scenarios in virtual time and check their expectations.
+    Run(RunArgs),
+    /// Send a capture through one switch: NORMAL where no rules are given.
+    Replay(ReplayArgs),
+    /// Tell what one packet would meet, in the form of ofproto/trace, changing nothing.
+    Trace(TraceArgs),
+    /// Watch a scenario and walk through it, forwards and backwards.
+    Tui(TuiArgs),
+    /// Compare what scenarios send with golden captures, or rewrite those.
+    Golden(GoldenArgs),
+    /// Print OVS text in canonical form, or say what is wrong with it.
+    Text(TextArgs),
+    /// Measure packets a second and cycles a packet of the datapath on synthetic ports.
+    Bench(BenchArgs),
+}
+
+/// Form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One object a line for each scenario; stable.
+    Json,
+    /// One row for each counter; stable.
+    Csv,
+}
+
+/// Where a report goes, and in which form.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Write captures, flows and report.json of each scenario to DIR/<file stem>/.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Form of the report on standard output.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Print every event of every packet as well.
+    #[arg(long)]
+    pub trace: bool,
+}
+
+/// Arguments of `recirc run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Scenario files.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Seed of every random stream, instead of the files' own.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Report.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Arguments of `recirc replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The capture: pcap or pcapng.
+    #[arg(value_name = "PCAP")]
+    pub capture: PathBuf,
+    /// OpenFlow rules, one a line as ovs-ofctl add-flows reads them.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// A port of the switch; may be given again. The first is where the capture arrives. Another one, p2, is added
+    /// where there would be one only.
+    #[arg(long = "port", value_name = "NAME", default_value = "p1")]
+    pub ports: Vec<String>,
+    /// What was captured on interface IFACE (its name, or its index from 0) arrives at PORT; may be given again.
+    #[arg(long = "map", value_name = "IFACE=PORT")]
+    pub map: Vec<PortMap>,
+    /// How fast: as captured (1x), N times that (10x), a packet rate (1000pps), or back to back (topspeed).
+    #[arg(long, value_name = "SPEED", default_value = "1x")]
+    pub speed: Speed,
+    /// How often the capture is sent.
+    #[arg(long = "loop", value_name = "N", default_value = "1")]
+    pub times: NonZeroU64,
+    /// Seed of every random stream.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Report.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `IFACE=PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortMap {
+    /// Interface of the capture, by name or index.
+    pub interface: String,
+    /// Port of the switch.
+    pub port: String,
+}
+
+impl FromStr for PortMap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.rsplit_once('=') {
+            Some((interface, port)) if !interface.is_empty() && !port.is_empty() => {
+                Ok(Self { interface: interface.to_owned(), port: port.to_owned() })
+            }
+            _ => Err("use INTERFACE=PORT, such as eth0=p1 or 0=p1".into()),
+        }
+    }
+}
+
+/// How fast a capture is replayed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Speed {
+    /// This many times as fast as captured.
+    Times(f64),
+    /// This many packets a second of virtual time.
+    PacketsPerSecond(f64),
+    /// Without gaps.
+    Top,
+}
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |digits: &str| {
+            let value: f64 = digits.parse().map_err(|_| format!("{digits:?} is not a number"))?;
+            if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') || !value.is_finite() || value <= 0.0 {
+                return Err(format!("{digits:?} is not a number above 0"));
+            }
+            Ok(value)
+        };
+        if text == "topspeed" {
+            Ok(Self::Top)
+        } else if let Some(rate) = text.strip_suffix("pps") {
+            Ok(Self::PacketsPerSecond(number(rate)?))
+        } else if let Some(times) = text.strip_suffix('x') {
+            Ok(Self::Times(number(times)?))
+        } else {
+            Err("use a multiple such as 1x or 10x, a rate such as 1000pps, or topspeed".into())
+        }
+    }
+}
+
+/// Arguments of `recirc trace`.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// Scenario file: the switch is taken as it is once the scenario's steps have run.
+    pub file: PathBuf,
+    /// The switch (bridge).
+    #[arg(long, value_name = "NAME")]
+    pub switch: String,
+    /// The packet: a flow as ofproto/trace takes it (in_port=p1,tcp,...), or in_port and a frame in hexadecimal.
+    #[arg(value_name = "FLOW-OR-HEX", required = true, num_args = 1..)]
+    pub packet: Vec<String>,
+}
+
+/// Arguments of `recirc tui`.
+#[derive(Debug, Args)]
+pub struct TuiArgs {
+    /// Scenario file.
+    pub file: PathBuf,
+    /// Seed of every random stream, instead of the file's own.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// Arguments of `recirc golden`.
+#[derive(Debug, Args)]
+pub struct GoldenArgs {
+    /// What to do with golden captures.
+    #[command(subcommand)]
+    pub action: GoldenAction,
+}
+
+/// What `recirc golden` does.
+#[derive(Debug, Subcommand)]
+pub enum GoldenAction {
+    /// Compare what the scenarios send with their golden captures; exit 4 where they differ.
+    Check {
+        /// Scenario files.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Rewrite the scenarios' golden captures with what they send now.
+    Bless {
+        /// Scenario files.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// A language of Open vSwitch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Language {
+    /// An OpenFlow rule, as ovs-ofctl add-flow takes it.
+    Rule,
+    /// An OpenFlow match.
+    Match,
+    /// A datapath flow, as ovs-appctl dpctl/dump-flows prints it.
+    Flow,
+    /// Datapath actions.
+    Actions,
+}
+
+/// Arguments of `recirc text`.
+#[derive(Debug, Args)]
+pub struct TextArgs {
+    /// What each line is.
+    #[arg(value_enum)]
+    pub language: Language,
+    /// The lines; standard input if there are none. Blank lines and those that start with # are left out.
+    #[arg(value_name = "LINE", allow_hyphen_values = true)]
+    pub lines: Vec<String>,
+    /// Name of a port, by which it may be called in the text; may be given again.
+    #[arg(long = "port", value_name = "NAME=NUMBER")]
+    pub ports: Vec<PortNumber>,
+}
+
+/// `NAME=NUMBER`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortNumber {
+    /// Name of the port.
+    pub name: String,
+    /// Its number.
+    pub number: u32,
+}
+
+impl FromStr for PortNumber {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.rsplit_once('=').map(|(name, number)| (name, number.parse())) {
+            Some((name, Ok(number))) if !name.is_empty() => Ok(Self { name: name.to_owned(), number }),
+            _ => Err("use NAME=NUMBER, such as p1=1".into()),
+        }
+    }
+}
+
+/// Arguments of `recirc bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Run the cases whose name contains this; all if not given.
+    #[arg(value_name = "CASE")]
+    pub case: Option<String>,
+    /// List the cases.
+    #[arg(long)]
+    pub list: bool,
+    /// Rounds for each case; the median is printed.
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_tree_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn speeds() {
+        assert_eq!("1x".parse(), Ok(Speed::Times(1.0)));
+        assert_eq!("2.5x".parse(), Ok(Speed::Times(2.5)));
+        assert_eq!("1000pps".parse(), Ok(Speed::PacketsPerSecond(1000.0)));
+        assert_eq!("topspeed".parse(), Ok(Speed::Top));
+        for bad in ["", "x", "0x", "-1x", "infx", "nanx", "1e999x", "10", "pps", "1000 pps", "fast", "+1x"] {
+            assert!(bad.parse::<Speed>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn maps() {
+        assert_eq!(
+            "eth0=p1".parse(),
+            Ok(PortMap { interface: "eth0".into(), port: "p1".into() })
+        );
+        for bad in ["", "=", "eth0", "eth0=", "=p1"] {
+            assert!(bad.parse::<PortMap>().is_err(), "{bad}");
+        }
+        assert_eq!("p1=7".parse(), Ok(PortNumber { name: "p1".into(), number: 7 }));
+        assert!("p1=x".parse::<PortNumber>().is_err());
+    }
+}

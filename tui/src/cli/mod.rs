@@ -1,0 +1,70 @@
+//! The commands: each takes its arguments and says how the program ends.
+
+mod args;
+
+use std::panic;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output};
+use crate::{diagnostic, interrupt};
+use args::{Cli, Command};
+
+/// Parses the command line, runs the command and maps its outcome to an exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output with code 0, a complaint to standard error with code 2.
+            let code = if error.use_stderr() { Exit::BadInput } else { Exit::Pass };
+            let _ = error.print();
+            return code.into();
+        }
+    };
+    interrupt::install();
+    install_panic_hook();
+    let outcome = panic::catch_unwind(|| {
+        let mut out = Output::stdout();
+        let result = run(cli, &mut out);
+        let flushed = out.flush();
+        result.and_then(|exit| flushed.map(|()| exit))
+    });
+    match outcome {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(failure)) => {
+            report(&failure);
+            failure.exit().into()
+        }
+        // The hook has said what happened.
+        Err(_) => Exit::Bug.into(),
+    }
+}
+
+fn run(cli: Cli, out: &mut Output) -> Result<Exit, Failure> {
+    match cli.command {
+        None => Err(Failure::input("no command")),
+        Some(_) => out.line("").map(|()| Exit::Pass),
+    }
+}
+
+fn report(failure: &Failure) {
+    match failure {
+        Failure::Input(diagnostics) => output::complain(diagnostics),
+        Failure::Write { .. } | Failure::Bug(_) => {
+            output::complain(&[diagnostic::Diagnostic::new(failure.to_string())]);
+        }
+    }
+}
+
+/// A panic is our bug: it says so in one message and where, after the terminal has been given back.
+fn install_panic_hook() {
+    panic::set_hook(Box::new(|info| {
+        let what = info.payload_as_str().unwrap_or("no message");
+        let at = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+        let message = format!("recirc has a bug and cannot go on: {}{at}", diagnostic::clean(what));
+        let help = "please report it together with the command and its files";
+        output::complain(&[diagnostic::Diagnostic::new(message).help(help)]);
+    }));
+}

@@ -1,0 +1,92 @@
+//! Standard output and standard error, as every command uses them.
+//!
+//! Escape codes go to a terminal only, and not with `NO_COLOR` (the stream decides). A reader that went away ends the
+//! output quietly: what is still to be computed for the exit code is computed, and the rest is not written.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use crate::diagnostic::Diagnostic;
+use crate::exit::Failure;
+
+/// Standard output, buffered.
+pub struct Output {
+    stream: BufWriter<anstream::Stdout>,
+    closed: bool,
+}
+
+impl Output {
+    /// Standard output of this process.
+    pub fn stdout() -> Self {
+        Self { stream: BufWriter::with_capacity(64 << 10, anstream::stdout()), closed: false }
+    }
+
+    /// Whether the reader went away, so that only the exit code is still of interest.
+    pub const fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Writes `text`.
+    ///
+    /// # Errors
+    /// [`Failure::Write`], except where the reader went away.
+    pub fn write(&mut self, text: &str) -> Result<(), Failure> {
+        if self.closed {
+            return Ok(());
+        }
+        let result = self.stream.write_all(text.as_bytes());
+        self.check(result)
+    }
+
+    /// Writes `text` and a line end.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.write(text)?;
+        self.write("\n")
+    }
+
+    /// Writes what is still buffered.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        if self.closed {
+            return Ok(());
+        }
+        let result = self.stream.flush();
+        self.check(result)
+    }
+
+    fn check(&mut self, result: io::Result<()>) -> Result<(), Failure> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            Err(error) => Err(Failure::Write { what: "standard output".into(), error }),
+        }
+    }
+}
+
+/// Writes to standard error. If that is gone, there is nobody left to tell.
+pub fn to_stderr(text: &str) {
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+/// Writes all complaints to standard error, in order, with a blank line between two.
+pub fn complain(diagnostics: &[Diagnostic]) {
+    let text: Vec<String> = diagnostics.iter().map(Diagnostic::render).collect();
+    to_stderr(&text.join("\n"));
+}
+
+/// Whether a person can use the terminal user interface here.
+pub fn is_interactive() -> bool {
+    io::stdout().is_terminal() && io::stdin().is_terminal()
+}
+
+/// Whether a person watches standard error, so that a progress bar is of use.
+pub fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
