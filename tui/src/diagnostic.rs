@@ -149,7 +149,9 @@ mod tests {
     #[test]
     fn points_at_the_word() {
         let text = plain(
-            &Diagnostic::new("unknown field `flwos`").at(place("  flwos = 1", 3, 5)).help("did you mean `flows`?"),
+            &Diagnostic::new("unknown field `flwos`")
+                .at(place("  flwos = 1", 3, 5))
+                .help("did you mean `flows`?"),
         );
         assert_eq!(
             text,

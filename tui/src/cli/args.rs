@@ -148,7 +148,10 @@ impl FromStr for Speed {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |digits: &str| {
             let value: f64 = digits.parse().map_err(|_| format!("{digits:?} is not a number"))?;
-            if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') || !value.is_finite() || value <= 0.0 {
+            if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+                || !value.is_finite()
+                || value <= 0.0
+            {
                 return Err(format!("{digits:?} is not a number above 0"));
             }
             Ok(value)
@@ -298,10 +301,7 @@ mod tests {
 
     #[test]
     fn maps() {
-        assert_eq!(
-            "eth0=p1".parse(),
-            Ok(PortMap { interface: "eth0".into(), port: "p1".into() })
-        );
+        assert_eq!("eth0=p1".parse(), Ok(PortMap { interface: "eth0".into(), port: "p1".into() }));
         for bad in ["", "=", "eth0", "eth0=", "=p1"] {
             assert!(bad.parse::<PortMap>().is_err(), "{bad}");
         }

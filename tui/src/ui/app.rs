@@ -76,7 +76,7 @@ impl FlowOrder {
 }
 
 /// The flow table as it is shown.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct FlowsView {
     /// Order.
     pub order: FlowOrder,
@@ -164,7 +164,13 @@ impl App {
             screen: Screen::default(),
             mode: Mode::Normal,
             switch: SwitchIndex(0),
-            flows: FlowsView::default(),
+            flows: FlowsView {
+                order: FlowOrder::Installed,
+                reverse: false,
+                rows: Vec::new(),
+                selected: 0,
+                full: true,
+            },
             selected: None,
             scroll: 0,
             output: Vec::new(),

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use etherparse::{
-    ArpPacketSlice, Ethernet2HeaderSlice, Ipv4HeaderSlice, Ipv6HeaderSlice, SingleVlanHeaderSlice, TcpHeaderSlice,
-    UdpHeaderSlice,
+    ArpPacketSlice, Ethernet2HeaderSlice, Ipv4HeaderSlice, Ipv6HeaderSlice, SingleVlanHeaderSlice,
+    TcpHeaderSlice, UdpHeaderSlice,
 };
 
 /// Headers looked at in one frame at most.
@@ -75,8 +75,7 @@ pub fn layers(frame: &[u8]) -> Vec<Layer> {
     }
     for (name, range) in [("Data", at..end.max(at)), ("Padding", end.max(at)..frame.len())] {
         if !range.is_empty() {
-            let length =
-                Field { name: "length", value: range.len().to_string(), range: range.clone() };
+            let length = Field { name: "length", value: range.len().to_string(), range: range.clone() };
             layers.push(Layer { name, range, fields: vec![length] });
         }
     }
@@ -168,7 +167,8 @@ fn arp(kind: u16, data: &[u8]) -> Option<Header> {
     let mut fields = vec![field("op", 6..8, slice.operation().0)];
     if len == 28 && data[4..6] == [6, 4] {
         let address = |at: usize| Ipv4Addr::new(data[at], data[at + 1], data[at + 2], data[at + 3]);
-        let hardware = |at: usize| mac([data[at], data[at + 1], data[at + 2], data[at + 3], data[at + 4], data[at + 5]]);
+        let hardware =
+            |at: usize| mac([data[at], data[at + 1], data[at + 2], data[at + 3], data[at + 4], data[at + 5]]);
         fields.push(field("sha", 8..14, hardware(8)));
         fields.push(field("spa", 14..18, address(14)));
         fields.push(field("tha", 18..24, hardware(18)));
@@ -287,7 +287,8 @@ fn fragment(data: &[u8]) -> Option<Header> {
 
 fn icmp(name: &'static str, data: &[u8]) -> Option<Header> {
     let (kind, code, sum) = (*data.first()?, *data.get(1)?, be16(data, 2)?);
-    let mut fields = vec![field("type", 0..1, kind), field("code", 1..2, code), field("csum", 2..4, hex16(sum))];
+    let mut fields =
+        vec![field("type", 0..1, kind), field("code", 1..2, code), field("csum", 2..4, hex16(sum))];
     let rest = be32(data, 4)?;
     let mut len = 8;
     match (name, kind) {
@@ -307,8 +308,11 @@ fn icmp(name: &'static str, data: &[u8]) -> Option<Header> {
 
 fn igmp(data: &[u8]) -> Option<Header> {
     let group = Ipv4Addr::from(be32(data, 4)?);
-    let fields =
-        vec![field("type", 0..1, format!("{:#04x}", data[0])), field("csum", 2..4, hex16(be16(data, 2)?)), field("group", 4..8, group)];
+    let fields = vec![
+        field("type", 0..1, format!("{:#04x}", data[0])),
+        field("csum", 2..4, hex16(be16(data, 2)?)),
+        field("group", 4..8, group),
+    ];
     header("IGMP", 8, Next::Data, fields)
 }
 
@@ -316,7 +320,12 @@ fn tcp(data: &[u8]) -> Option<Header> {
     let slice = TcpHeaderSlice::from_slice(data).ok()?;
     let len = slice.slice().len();
     let names = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
-    let set: Vec<&str> = names.iter().enumerate().filter(|(bit, _)| data[13] & (1 << bit) != 0).map(|(_, name)| *name).collect();
+    let set: Vec<&str> = names
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| data[13] & (1 << bit) != 0)
+        .map(|(_, name)| *name)
+        .collect();
     let mut fields = vec![
         field("src", 0..2, slice.source_port()),
         field("dst", 2..4, slice.destination_port()),
@@ -438,10 +447,12 @@ pub fn compare(before: &[Layer], after: &[Layer]) -> (Vec<(Change, Vec<Change>)>
                 Some(_) => Change::Changed,
             })
             .collect();
-        let same = fields.iter().all(|change| *change == Change::Same) && old.fields.len() == layer.fields.len();
+        let same =
+            fields.iter().all(|change| *change == Change::Same) && old.fields.len() == layer.fields.len();
         (if same { Change::Same } else { Change::Changed }, fields)
     });
-    let gone = (0..before.len()).filter(|index| !pairs.contains(&Some(*index))).map(|index| before[index].name);
+    let gone =
+        (0..before.len()).filter(|index| !pairs.contains(&Some(*index))).map(|index| before[index].name);
     (changes.collect(), gone.collect())
 }
 

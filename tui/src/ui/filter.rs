@@ -210,7 +210,10 @@ mod tests {
             let error = Filter::parse(bad, |_| unreachable!()).unwrap_err();
             assert!(error.contains("recirc") || error.contains("offload~WORD"), "{bad}: {error}");
         }
-        assert_eq!(Filter::parse("nonsense", |text| Err(format!("{text}: unknown field"))).unwrap_err(), "nonsense: unknown field");
+        assert_eq!(
+            Filter::parse("nonsense", |text| Err(format!("{text}: unknown field"))).unwrap_err(),
+            "nonsense: unknown field"
+        );
     }
 
     #[test]
@@ -241,8 +244,7 @@ mod tests {
 
     #[test]
     fn flows() {
-        let flow =
-            FlowRow { id: FlowId(1), recirc_id: 0, drops: true, packets: 0, bytes: 0, used: None };
+        let flow = FlowRow { id: FlowId(1), recirc_id: 0, drops: true, packets: 0, bytes: 0, used: None };
         assert!(filter("drop").passes_flow(&flow));
         assert!(!filter("drop").passes_flow(&FlowRow { drops: false, ..flow }));
         assert!(!filter("recirc>0").passes_flow(&flow));

@@ -165,7 +165,11 @@ mod tests {
         assert_eq!(before.offloads, Some(Offloads::IP_GOOD));
         assert_eq!(after.bytes.as_deref(), Some([3, 3].as_slice()));
         let (before, after) = journey.states(3);
-        assert_eq!(before.bytes.as_deref(), Some([1, 1].as_slice()), "what was done to the copy is the copy's");
+        assert_eq!(
+            before.bytes.as_deref(),
+            Some([1, 1].as_slice()),
+            "what was done to the copy is the copy's"
+        );
         assert_eq!(after.bytes.as_deref(), Some([4, 4].as_slice()));
         assert_eq!(journey.states(99), (State::default(), State::default()));
     }

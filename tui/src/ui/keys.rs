@@ -11,8 +11,10 @@ use super::mouse;
 pub struct Binding {
     /// The keys, as they are shown.
     pub keys: &'static str,
-    /// A word or two for the footer; rows without one are in help only.
-    pub short: &'static str,
+    /// The keys and a word for the footer; rows without are in help only.
+    pub footer: Option<(&'static str, &'static str)>,
+    /// Whether the footer leaves it out where there is no room for all.
+    pub minor: bool,
     /// What it does.
     pub help: &'static str,
     /// The keys, and what each asks for.
@@ -36,17 +38,25 @@ const fn char(c: char) -> Key {
 
 /// Every key of the normal mode. The order is that of the help overlay; the footer shows those with a short text.
 pub const BINDINGS: &[Binding] = &[
-    Binding { keys: "Space", short: "run/pause", help: "run or pause", commands: &[(char(' '), Command::RunPause)] },
+    Binding {
+        keys: "Space",
+        footer: Some(("Space", "run")),
+        minor: false,
+        help: "run or pause",
+        commands: &[(char(' '), Command::RunPause)],
+    },
     Binding {
         keys: "\u{2192} \u{2190}",
-        short: "event",
+        footer: Some(("\u{2192}\u{2190}", "event")),
+        minor: false,
         help: "one event forwards, backwards",
         commands: &[(plain(KeyCode::Right), Command::Forward), (plain(KeyCode::Left), Command::Back)],
     },
     Binding {
         keys: "\u{21e7}\u{2192} \u{21e7}\u{2190}",
-        short: "packet",
-        help: "one packet forwards, backwards (also n, N)",
+        footer: Some(("\u{21e7}\u{2192}\u{2190}", "packet")),
+        minor: false,
+        help: "one packet forwards, backwards (n, N)",
         commands: &[
             (shift(KeyCode::Right), Command::ForwardPacket),
             (shift(KeyCode::Left), Command::BackPacket),
@@ -56,14 +66,16 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         keys: "] [",
-        short: "flow",
+        footer: Some(("][", "flow")),
+        minor: true,
         help: "next, previous event of this flow",
         commands: &[(char(']'), Command::ForwardFlow), (char('['), Command::BackFlow)],
     },
     Binding {
         keys: "Home End",
-        short: "",
-        help: "to the start; to the furthest point seen, and from there to the end (also g, G)",
+        footer: None,
+        minor: false,
+        help: "to the start; to the furthest point seen, then to the end (g, G)",
         commands: &[
             (plain(KeyCode::Home), Command::Start),
             (plain(KeyCode::End), Command::End),
@@ -73,32 +85,37 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         keys: "+ -",
-        short: "",
-        help: "run faster, slower: 1 to 1000 events a second, virtual time at 1x, as fast as possible",
+        footer: None,
+        minor: false,
+        help: "run faster, slower: 1 to 1000 events/s, virtual time at 1x, max",
         commands: &[(char('+'), Command::Faster), (char('='), Command::Faster), (char('-'), Command::Slower)],
     },
     Binding {
         keys: "b",
-        short: "break",
+        footer: Some(("b", "break")),
+        minor: false,
         help: "breakpoints: drop, recirc, offload change, flow install",
         commands: &[(char('b'), Command::Breakpoints)],
     },
     Binding {
         keys: "/",
-        short: "filter",
-        help: "filter flows and events: an OVS match, drop, recirc>0, offload~partial",
+        footer: Some(("/", "filter")),
+        minor: false,
+        help: "filter by OVS match, drop, recirc>0, offload~partial",
         commands: &[(char('/'), Command::Filter)],
     },
     Binding {
         keys: ":",
-        short: "ovs",
-        help: "a command of Open vSwitch, run at this moment: ovs-ofctl, ovs-appctl, ovs-vsctl, ovs-dpctl",
+        footer: Some((":", "ovs")),
+        minor: false,
+        help: "run a command now: ovs-ofctl, ovs-vsctl, ovs-appctl, ovs-dpctl",
         commands: &[(char(':'), Command::Prompt)],
     },
     Binding {
         keys: "1 to 6",
-        short: "",
-        help: "screens: overview, flows, caches, timeline, packet, output (Tab: the next)",
+        footer: None,
+        minor: false,
+        help: "screens, in the order of the tabs (Tab: the next)",
         commands: &[
             (char('1'), Command::Show(Screen::Overview)),
             (char('2'), Command::Show(Screen::Flows)),
@@ -109,11 +126,18 @@ pub const BINDINGS: &[Binding] = &[
             (plain(KeyCode::Tab), Command::NextScreen),
         ],
     },
-    Binding { keys: "w", short: "", help: "show the next switch", commands: &[(char('w'), Command::NextSwitch)] },
+    Binding {
+        keys: "w",
+        footer: None,
+        minor: false,
+        help: "show the next switch",
+        commands: &[(char('w'), Command::NextSwitch)],
+    },
     Binding {
         keys: "\u{2191} \u{2193} PgUp PgDn",
-        short: "",
-        help: "select a row, scroll (also k, j)",
+        footer: None,
+        minor: false,
+        help: "select a row, scroll (k, j)",
         commands: &[
             (plain(KeyCode::Up), Command::Up),
             (plain(KeyCode::Down), Command::Down),
@@ -125,35 +149,46 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding {
         keys: "Enter",
-        short: "",
-        help: "go to the selected event; show or hide the selected flow in full",
+        footer: None,
+        minor: false,
+        help: "go to the selected event; show or hide a flow in full",
         commands: &[(plain(KeyCode::Enter), Command::Enter)],
     },
     Binding {
         keys: "s S",
-        short: "",
+        footer: None,
+        minor: false,
         help: "sort flows by the next column; reverse",
         commands: &[(char('s'), Command::Sort), (char('S'), Command::SortReverse)],
     },
     Binding {
         keys: "z",
-        short: "",
-        help: "freeze the view while the engine runs on; thaw",
+        footer: None,
+        minor: false,
+        help: "freeze the view while the world runs on; thaw",
         commands: &[(char('z'), Command::Freeze)],
     },
     Binding {
         keys: "Esc",
-        short: "",
+        footer: None,
+        minor: false,
         help: "close what is open, stop a search, remove the filter",
         commands: &[(plain(KeyCode::Esc), Command::Cancel)],
     },
     Binding {
         keys: "?",
-        short: "help",
+        footer: Some(("?", "help")),
+        minor: false,
         help: "this help",
         commands: &[(char('?'), Command::Help), (plain(KeyCode::F(1)), Command::Help)],
     },
-    Binding { keys: "q", short: "quit", help: "quit (also Ctrl-C)", commands: &[(char('q'), Command::Quit)] },
+    Binding {
+        keys: "q",
+        footer: Some(("q", "quit")),
+        minor: false,
+        help: "quit (Ctrl-C)",
+        commands: &[(char('q'), Command::Quit)],
+    },
 ];
 
 /// The table as Markdown, as the README shows it.

@@ -164,8 +164,20 @@ mod tests {
                 let packet = packet(body);
                 let (a, b, c) = caches(body);
                 for part in [
-                    body, over.ports, over.caches, over.flows, over.timeline, over.packet, packet.way, packet.layers,
-                    packet.bytes, packet.offloads, a, b, c, inside(body),
+                    body,
+                    over.ports,
+                    over.caches,
+                    over.flows,
+                    over.timeline,
+                    over.packet,
+                    packet.way,
+                    packet.layers,
+                    packet.bytes,
+                    packet.offloads,
+                    a,
+                    b,
+                    c,
+                    inside(body),
                 ] {
                     assert!(part.is_empty() || all.union(part) == all, "{part} in {all}");
                 }

@@ -13,7 +13,11 @@ pub fn click(app: &App, column: u16, row: u16) -> Option<Command> {
         Mode::Help { .. } => return Some(Command::Cancel),
         Mode::Breakpoints { .. } => {
             let list = layout::inside(view::breakpoints_area(app.size));
-            return if list.contains(at) { Some(Command::ClickRow(usize::from(row - list.y))) } else { Some(Command::Cancel) };
+            return if list.contains(at) {
+                Some(Command::ClickRow(usize::from(row - list.y)))
+            } else {
+                Some(Command::Cancel)
+            };
         }
         Mode::Filter(_) | Mode::Prompt(_) => return None,
         Mode::Normal => {}
@@ -24,7 +28,10 @@ pub fn click(app: &App, column: u16, row: u16) -> Option<Command> {
     }
     if regions.tabs.contains(at) {
         let tabs = view::tab_columns(app);
-        return tabs.into_iter().find(|(_, columns)| columns.contains(&column)).map(|(screen, _)| Command::Show(screen));
+        return tabs
+            .into_iter()
+            .find(|(_, columns)| columns.contains(&column))
+            .map(|(screen, _)| Command::Show(screen));
     }
     let list: Rect = layout::list(app);
     list.contains(at).then(|| Command::ClickRow(usize::from(row - list.y)))

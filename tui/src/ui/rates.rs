@@ -46,7 +46,9 @@ impl Rates {
     /// Rates of the port at `index` of a switch: over the last second as far as samples reach, or else since the start.
     pub fn of(&self, switch: SwitchIndex, index: usize) -> Rate {
         let Some((now, ports)) = self.samples.back() else { return Rate::default() };
-        let Some(port) = ports.get(switch.0).and_then(|ports| ports.get(index)) else { return Rate::default() };
+        let Some(port) = ports.get(switch.0).and_then(|ports| ports.get(index)) else {
+            return Rate::default();
+        };
         let start = Time(now.0.saturating_sub(WINDOW.0));
         let base = self.samples.iter().find(|(time, _)| *time >= start && time < now);
         let old = base.and_then(|(time, ports)| {

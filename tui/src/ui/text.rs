@@ -87,9 +87,17 @@ mod tests {
     #[test]
     fn offload_words() {
         assert_eq!(offloads(Offloads::empty()), "none");
-        assert_eq!(offloads(Offloads::IP_GOOD | Offloads::L4_PARTIAL | Offloads::L4_TCP), "ip=good l4=partial tcp");
         assert_eq!(
-            offloads(Offloads::IP_PARTIAL | Offloads::INNER_L4_BAD | Offloads::TUNNEL_VXLAN | Offloads::INNER_L4_UDP),
+            offloads(Offloads::IP_GOOD | Offloads::L4_PARTIAL | Offloads::L4_TCP),
+            "ip=good l4=partial tcp"
+        );
+        assert_eq!(
+            offloads(
+                Offloads::IP_PARTIAL
+                    | Offloads::INNER_L4_BAD
+                    | Offloads::TUNNEL_VXLAN
+                    | Offloads::INNER_L4_UDP
+            ),
             "ip=partial inner-l4=bad vxlan inner-udp"
         );
     }

@@ -214,7 +214,8 @@ fn select(app: &mut App, by: isize) {
         Screen::Overview | Screen::Timeline => select_event(app, by),
         Screen::Packet => select_in_journey(app, by),
         Screen::Caches | Screen::Output => {
-            let rows = if app.screen == Screen::Output { view::output_rows(app) } else { view::cache_rows(app) };
+            let rows =
+                if app.screen == Screen::Output { view::output_rows(app) } else { view::cache_rows(app) };
             let rows = rows.saturating_sub(usize::from(layout::list(app).height)) + 1;
             app.scroll = u16::try_from(add(usize::from(app.scroll), by, rows)).unwrap_or(0);
         }

@@ -273,7 +273,8 @@ impl Walk {
         }
         let step = self.cursor.step - 1;
         self.see(step);
-        let record = self.trail.iter().rev().find(|entry| entry.at.step == step).map_or(0, |last| last.at.record);
+        let record =
+            self.trail.iter().rev().find(|entry| entry.at.step == step).map_or(0, |last| last.at.record);
         self.engine.go_to(step);
         self.cursor = Cursor { step, record };
         true
@@ -511,7 +512,9 @@ impl Walk {
     fn advance(&mut self) -> bool {
         let next = match self.position_of(self.cursor) {
             Some(index) => self.trail.get(index + 1).map(|entry| entry.at),
-            None => self.trail.front().map(|entry| entry.at).filter(|first| first.step == self.cursor.step + 1),
+            None => {
+                self.trail.front().map(|entry| entry.at).filter(|first| first.step == self.cursor.step + 1)
+            }
         };
         if let Some(next) = next {
             if next.step != self.cursor.step {

@@ -31,7 +31,8 @@ pub fn pane(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let mut lines = bars(app, switch, inside.width);
     let dropped: u64 = switch.drops.iter().map(|(_, count)| count).sum();
     lines.push(Line::from(format!("flows {}  subtables {}", switch.flows.len(), switch.subtables.len())));
-    let names: Vec<String> = switch.drops.iter().map(|(reason, count)| format!("{} {count}", reason.name())).collect();
+    let names: Vec<String> =
+        switch.drops.iter().map(|(reason, count)| format!("{} {count}", reason.name())).collect();
     let drops = if dropped == 0 { "drops 0".to_owned() } else { format!("drops: {}", names.join(", ")) };
     lines.push(Line::from(fit(&drops, usize::from(inside.width))));
     lines.truncate(usize::from(inside.height));
@@ -58,7 +59,8 @@ fn bars(app: &App, switch: &Switch, width: u16) -> Vec<Line<'static>> {
 
 /// A bar for `share` of `width` columns, to an eighth of a column; anything above nothing shows.
 fn bar(share: f64, width: usize) -> String {
-    const PARTS: [char; 8] = [' ', '\u{258f}', '\u{258e}', '\u{258d}', '\u{258c}', '\u{258b}', '\u{258a}', '\u{2589}'];
+    const PARTS: [char; 8] =
+        [' ', '\u{258f}', '\u{258e}', '\u{258d}', '\u{258c}', '\u{258b}', '\u{258a}', '\u{2589}'];
     let eighths = (share * width as f64 * 8.0).round() as usize;
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
     let mut bar = "\u{2588}".repeat(eighths / 8);
@@ -75,12 +77,12 @@ pub fn screen(app: &App, frame: &mut Frame<'_>, body: Rect) {
     let Some(switch) = app.shown_switch() else { return };
     let mut lines = bars(app, switch, inside.width);
     lines.push(Line::from(format!(
-        "{} passes: first lookups and recirculations; each is decided by exactly one tier",
+        "{} passes: first lookups and recirculations, each decided by one tier",
         text::count(switch.lookups.passes())
     )));
     frame.render_widget(ratatui::text::Text::from(lines), inside);
 
-    let title = format!("Classifier: {} flows, {} subtables", switch.flows.len(), switch.subtables.len());
+    let title = format!("Classifier: flows {}, subtables {}", switch.flows.len(), switch.subtables.len());
     let inside = bordered(app, frame, left, &title);
     let lines = switch.subtables.iter().map(|subtable| {
         Line::from(fit(&format!("{:>6} {}", subtable.flows, subtable.mask), usize::from(inside.width)))

@@ -42,7 +42,9 @@ pub fn pane(app: &App, frame: &mut Frame<'_>, area: Rect) {
         let numbers = [text::count(flow.packets), text::count(flow.bytes), used];
         let mut cells: Vec<Cell<'_>> =
             numbers.into_iter().map(|number| Cell::from(Line::from(number).right_aligned())).collect();
-        cells.push(Cell::from(fit(&text.key, key_width)));
+        // Ethernet is what nearly every packet is; the full text below says it.
+        let key = text.key.replacen("packet_type(ns=0,id=0),", "", 1);
+        cells.push(Cell::from(fit(&key, key_width)));
         cells.push(Cell::from(fit(&text.actions, actions_width)));
         let selected = index == app.flows.selected && app.screen == super::Screen::Flows;
         Row::new(cells).style(if selected { app.theme.selected() } else { ratatui::style::Style::new() })
@@ -64,7 +66,11 @@ pub fn pane(app: &App, frame: &mut Frame<'_>, area: Rect) {
     ];
     frame.render_widget(Table::new(rows, widths).header(heading.style(app.theme.title())), inside);
     if shown == 0 && inside.height > 1 {
-        let note = if total == 0 { "no flow yet: the first packet's miss installs one" } else { "no flow passes the filter" };
+        let note = if total == 0 {
+            "no flow yet: the first packet's miss installs one"
+        } else {
+            "no flow passes the filter"
+        };
         let at = Rect { y: inside.y + 1, height: 1, ..inside };
         frame.render_widget(Line::styled(note, app.theme.dim()), at);
     }

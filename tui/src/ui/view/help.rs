@@ -13,7 +13,7 @@ use super::{pane, wrap};
 /// Columns of the keys.
 const KEYS: usize = 14;
 /// Columns of the help overlay.
-const WIDTH: u16 = 76;
+const WIDTH: u16 = 80;
 
 fn lines() -> Vec<(String, String)> {
     let width = usize::from(WIDTH) - 2 - KEYS;

@@ -18,7 +18,7 @@ use unicode_width::UnicodeWidthStr;
 use super::app::{App, Mode, Severity};
 use super::command::{Breakpoint, Screen};
 use super::filter::Filter;
-use super::keys::BINDINGS;
+use super::keys::{BINDINGS, Binding};
 use super::layout;
 use super::text;
 use super::update::is_available;
@@ -111,7 +111,8 @@ fn header(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let room = usize::from(area.width).saturating_sub(used + 10);
     let title = fit(app.walk.engine().title(), room);
     let gap = usize::from(area.width).saturating_sub(used + 9 + title.width());
-    let mut spans = vec![Span::styled(" recirc  ", theme.title()), Span::raw(title), Span::raw(" ".repeat(gap))];
+    let mut spans =
+        vec![Span::styled(" recirc  ", theme.title()), Span::raw(title), Span::raw(" ".repeat(gap))];
     spans.append(&mut right);
     frame.render_widget(Line::from(spans).style(theme.selected()), area);
 }
@@ -144,7 +145,11 @@ fn tabs(app: &App, frame: &mut Frame<'_>, area: Rect) {
     }
     let Some(switch) = app.shown_switch() else { return };
     let of = app.shown.snapshot.switches.len();
-    let text = if of > 1 { format!("{} [{}/{of}] ", switch.name, app.switch.0 + 1) } else { format!("{} ", switch.name) };
+    let text = if of > 1 {
+        format!("{} [{}/{of}] ", switch.name, app.switch.0 + 1)
+    } else {
+        format!("{} ", switch.name)
+    };
     frame.render_widget(Line::styled(text, theme.title()).right_aligned(), area);
 }
 
@@ -204,27 +209,51 @@ fn footer(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let mut spans = vec![Span::raw(" ")];
     match app.mode {
         Mode::Normal => {
-            for binding in BINDINGS.iter().filter(|binding| !binding.short.is_empty()) {
+            for binding in bindings(area.width) {
+                let Some((keys, word)) = binding.footer else { continue };
                 let usable = binding.commands.iter().any(|(_, command)| is_available(app, *command));
-                let (key, word) = if usable { (theme.key(), Style::new()) } else { (theme.dim(), theme.dim()) };
-                spans.push(Span::styled(binding.keys, key));
-                spans.push(Span::styled(format!(" {}  ", binding.short), word));
+                let (key, style) =
+                    if usable { (theme.key(), Style::new()) } else { (theme.dim(), theme.dim()) };
+                spans.push(Span::styled(keys, key));
+                spans.push(Span::styled(format!(" {word}  "), style));
             }
         }
         Mode::Help { .. } => spans.extend(keys(app, &[("Esc", "close"), ("\u{2191} \u{2193}", "scroll")])),
         Mode::Breakpoints { .. } => {
-            spans.extend(keys(app, &[("Space", "set or remove"), ("\u{2191} \u{2193}", "select"), ("Esc", "close")]));
+            spans.extend(keys(
+                app,
+                &[("Space", "set or remove"), ("\u{2191} \u{2193}", "select"), ("Esc", "close")],
+            ));
         }
         Mode::Filter(_) => {
             spans.extend(keys(app, &[("Enter", "filter"), ("Esc", "leave as it was")]));
-            spans.push(Span::styled("e.g. tcp,tp_dst=80  drop  recirc>0  offload~partial", theme.dim()));
+            spans.push(Span::styled("tcp,tp_dst=80 drop recirc>0 offload~partial", theme.dim()));
         }
         Mode::Prompt(_) => {
-            spans.extend(keys(app, &[("Enter", "run"), ("Esc", "close"), ("\u{2191} \u{2193}", "earlier lines")]));
+            spans.extend(keys(
+                app,
+                &[("Enter", "run"), ("Esc", "close"), ("\u{2191} \u{2193}", "earlier lines")],
+            ));
             spans.push(Span::styled("e.g. ovs-ofctl add-flow br0 ...", theme.dim()));
         }
     }
     frame.render_widget(Line::from(spans), area);
+}
+
+/// The bindings that the footer has room for.
+fn bindings(width: u16) -> Vec<&'static Binding> {
+    let all: Vec<&Binding> = BINDINGS.iter().filter(|binding| binding.footer.is_some()).collect();
+    let columns = |list: &[&Binding]| -> usize {
+        list.iter()
+            .filter_map(|binding| binding.footer)
+            .map(|(keys, word)| keys.width() + word.width() + 3)
+            .sum()
+    };
+    // The last entry needs no gap behind it.
+    if columns(&all) <= usize::from(width) + 1 {
+        return all;
+    }
+    all.into_iter().filter(|binding| !binding.minor).collect()
 }
 
 fn keys(app: &App, list: &[(&'static str, &'static str)]) -> Vec<Span<'static>> {

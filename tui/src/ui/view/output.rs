@@ -29,7 +29,9 @@ fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
         }
         let style = if answer.done { ratatui::style::Style::new() } else { app.theme.error() };
         if !answer.text.is_empty() {
-            lines.extend(wrap(answer.text.trim_end(), width).into_iter().map(|line| Line::styled(line, style)));
+            lines.extend(
+                wrap(answer.text.trim_end(), width).into_iter().map(|line| Line::styled(line, style)),
+            );
         }
     }
     lines

@@ -35,9 +35,8 @@ pub fn screen(app: &App, frame: &mut Frame<'_>, body: Rect) {
 
 /// Draws the layers alone, for the overview.
 pub fn layers_pane(app: &App, frame: &mut Frame<'_>, area: Rect) {
-    let (before, after) = app
-        .journey()
-        .map_or_else(Default::default, |journey| journey.states(journey.index_of(app.focus())));
+    let (before, after) =
+        app.journey().map_or_else(Default::default, |journey| journey.states(journey.index_of(app.focus())));
     layers(app, frame, area, &before, &after);
 }
 

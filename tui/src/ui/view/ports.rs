@@ -37,7 +37,8 @@ pub fn pane(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let several_bridges = switch.ports.windows(2).any(|pair| pair[0].bridge != pair[1].bridge);
     let rows = switch.ports.iter().enumerate().map(|(index, port)| {
         let rate = app.shown.rates.of(app.switch, index);
-        let mut name = if several_bridges { format!("{}:{}", port.bridge, port.name) } else { port.name.clone() };
+        let mut name =
+            if several_bridges { format!("{}:{}", port.bridge, port.name) } else { port.name.clone() };
         if !port.up {
             name.push_str(" DOWN");
         }

@@ -49,9 +49,12 @@ fn row(app: &App, entry: &Entry, width: usize) -> Line<'static> {
     let mark = if here { "\u{25b6}" } else { " " };
     let place = match &entry.record.what {
         What::World { .. } => "-".to_owned(),
-        What::Switch { switch, .. } => {
-            app.shown.snapshot.switches.get(switch.0).map_or_else(|| "?".to_owned(), |switch| switch.name.clone())
-        }
+        What::Switch { switch, .. } => app
+            .shown
+            .snapshot
+            .switches
+            .get(switch.0)
+            .map_or_else(|| "?".to_owned(), |switch| switch.name.clone()),
     };
     let mut head = format!("{mark}{} {place:<4}", text::time(entry.record.time));
     if let Some(packet) = entry.record.packet() {
@@ -68,7 +71,10 @@ fn row(app: &App, entry: &Entry, width: usize) -> Line<'static> {
     let ahead = entry.at > cursor;
     let style = theme.event(entry.record.event());
     let style = if ahead { theme.dim() } else { style };
-    let line = Line::from(vec![Span::styled(head, if ahead { theme.dim() } else { Default::default() }), Span::styled(what, style)]);
+    let line = Line::from(vec![
+        Span::styled(head, if ahead { theme.dim() } else { Default::default() }),
+        Span::styled(what, style),
+    ]);
     if app.selected == Some(entry.at) {
         line.style(theme.selected())
     } else if here {
