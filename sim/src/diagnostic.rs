@@ -4,6 +4,8 @@ use std::fmt::{self, Write as _};
 use std::ops::Range;
 use std::sync::Arc;
 
+use unicode_width::UnicodeWidthStr;
+
 /// A text file as the user named it, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
@@ -90,11 +92,11 @@ impl Diagnostic {
         let at = file.position(self.span.start);
         let gutter = at.line.to_string().len();
         let line = file.line_at(self.span.start);
-        let text = visible(&file.text[line.clone()]);
         let start = floor_boundary(&file.text, self.span.start).clamp(line.start, line.end);
         let end = floor_boundary(&file.text, self.span.end).clamp(start, line.end);
-        let indent = visible(&file.text[line.start..start]).chars().count();
-        let carets = visible(&file.text[start..end]).chars().count().max(1);
+        let part = |range: Range<usize>| visible(&file.text[range]);
+        let (text, indent, carets) =
+            window(&part(line.start..start), &part(start..end), &part(end..line.end));
         // Writing to a String cannot fail.
         let _ = writeln!(out, "error: {}", visible(&self.message));
         let name = visible(&file.name);
@@ -108,6 +110,27 @@ impl Diagnostic {
             let _ = writeln!(out, "{:gutter$} = help: {}", "", visible(help));
         }
     }
+}
+
+/// Columns of a source line that are shown at most; a longer one (a frame in hexadecimal) is cut around the caret.
+const SHOWN: usize = 100;
+
+/// The shown part of a line that consists of `before`, `marked` and `after`; the columns in front of the caret; and how
+/// many columns it marks.
+fn window(before: &str, marked: &str, after: &str) -> (String, usize, usize) {
+    let (indent, carets) = (before.width(), marked.width().max(1));
+    if indent + marked.width() + after.width() <= SHOWN {
+        return (format!("{before}{marked}{after}"), indent, carets);
+    }
+    let line: Vec<char> = before.chars().chain(marked.chars()).chain(after.chars()).collect();
+    let at = before.chars().count();
+    let first = if at > SHOWN / 2 { at - SHOWN / 3 } else { 0 };
+    let last = (first + SHOWN).min(line.len());
+    let columns = |part: &[char]| part.iter().collect::<String>().width();
+    let (left, right) = (if first > 0 { "..." } else { "" }, if last < line.len() { "..." } else { "" });
+    let shown: String = line[first..last].iter().collect();
+    let end = (at + marked.chars().count()).min(last);
+    (format!("{left}{shown}{right}"), left.len() + columns(&line[first..at]), columns(&line[at..end]).max(1))
 }
 
 /// `text` with tabs as four spaces and other control characters replaced, so that carets stand right and a file cannot
@@ -203,6 +226,30 @@ mod tests {
             .render(&file, &mut out);
         let want = "error: unknown field `dealy`\n --> a.toml:2:2\n  |\n2 |     dealy = \"10us\"\n  |     ^^^^^ here\n  |\n  = help: use `delay`\n";
         assert_eq!(out, want);
+    }
+
+    #[test]
+    fn carets_stand_under_wide_characters() {
+        let file = SourceFile::new("a", "日本 = x");
+        let mut out = String::new();
+        Diagnostic::new(9..10, "m").render(&file, &mut out);
+        assert!(out.ends_with("1 | 日本 = x\n  |        ^\n"), "{out}");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_caret() {
+        let text = format!("{}ZZ{}", "a".repeat(900), "b".repeat(900));
+        for (span, marked) in [(900..902, 2), (0..1802, 100), (1801..1802, 1), (1802..1802, 1)] {
+            let file = SourceFile::new("a", text.as_str());
+            let mut out = String::new();
+            Diagnostic::new(span.clone(), "m").render(&file, &mut out);
+            let lines: Vec<&str> = out.lines().collect();
+            assert!(lines.iter().all(|line| line.len() < 120), "{out}");
+            assert_eq!(lines[4].matches('^').count(), marked, "{out}");
+            if span.start == 900 {
+                assert_eq!(lines[3].find("ZZ"), lines[4].find("^^"));
+            }
+        }
     }
 
     #[test]

@@ -1,121 +1,64 @@
-//! Complaints about input: what is wrong, where, the source line with a caret under the place, and what would be right.
-
-use std::fmt::Write as _;
+//! Complaints about input: what is wrong, where, and what would be right. `sim` renders those that point into a file.
 
 use anstyle::{AnsiColor, Style};
-use unicode_width::UnicodeWidthChar;
+use sim::diagnostic::Diagnostics;
 
-/// Columns of a source line that are shown at most; longer lines (a frame in hexadecimal) are cut around the caret.
-const SHOWN: usize = 100;
+const ERROR: Style = AnsiColor::Red.on_default().bold();
 
-const RED: Style = AnsiColor::Red.on_default().bold();
-const BLUE: Style = AnsiColor::Blue.on_default().bold();
-const BOLD: Style = Style::new().bold();
-
-/// Where in its source a complaint points to.
+/// One complaint, or all that there are about one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// File name, or a name for what is not a file.
-    pub file: String,
-    /// Line number, from 1.
-    pub line: usize,
-    /// First character complained about, from 1.
-    pub column: usize,
-    /// Characters complained about; at least one is marked.
-    pub width: usize,
-    /// The whole source line, without its end.
-    pub source: String,
+pub enum Complaint {
+    /// About nothing that could be pointed at.
+    Plain {
+        /// What is wrong, in one line.
+        message: String,
+        /// What would be right.
+        help: Option<String>,
+    },
+    /// About places in a file.
+    InFile(Diagnostics),
 }
 
-/// One complaint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic {
-    /// What is wrong, in one line.
-    pub message: String,
-    /// Where, if it is anywhere in particular.
-    pub at: Option<Place>,
-    /// What would be right.
-    pub help: Option<String>,
-}
-
-impl Diagnostic {
+impl Complaint {
     /// A complaint without a place.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), at: None, help: None }
+        Self::Plain { message: message.into(), help: None }
     }
 
-    /// Adds the place.
+    /// The same with advice; one about a file has its own.
     #[must_use]
-    pub fn at(mut self, place: Place) -> Self {
-        self.at = Some(place);
-        self
+    pub fn help(self, advice: impl Into<String>) -> Self {
+        match self {
+            Self::Plain { message, .. } => Self::Plain { message, help: Some(advice.into()) },
+            Self::InFile(_) => self,
+        }
     }
 
-    /// Adds what would be right.
-    #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-
-    /// The complaint as text with styles; the stream that it is written to removes those that do not suit it.
+    /// The complaint as text with styles, which the stream removes where they do not suit it. Ends with a line end.
     pub fn render(&self) -> String {
-        let mut out = String::new();
-        let message = clean(&self.message);
-        let gutter = self.at.as_ref().map_or(0, |place| place.line.to_string().len());
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{RED}error{RED:#}{BOLD}: {message}{BOLD:#}");
-        if let Some(place) = &self.at {
-            let (shown, before, marked) = place.window();
-            let (file, line, column) = (clean(&place.file), place.line, place.column);
-            let pad = " ".repeat(gutter);
-            let carets = "^".repeat(marked);
-            let indent = " ".repeat(before);
-            let _ = writeln!(out, "{pad}{BLUE}-->{BLUE:#} {file}:{line}:{column}");
-            let _ = writeln!(out, "{pad} {BLUE}|{BLUE:#}");
-            let _ = writeln!(out, "{BLUE}{line} |{BLUE:#} {shown}");
-            let _ = writeln!(out, "{pad} {BLUE}|{BLUE:#} {indent}{RED}{carets}{RED:#}");
-        }
-        if let Some(help) = &self.help {
-            let pad = " ".repeat(gutter);
-            let mut lines = help.lines();
-            let _ = writeln!(out, "{pad} {BLUE}={BLUE:#} help: {}", clean(lines.next().unwrap_or_default()));
-            for line in lines {
-                let _ = writeln!(out, "{pad}         {}", clean(line));
+        let plain = match self {
+            Self::Plain { message, help } => {
+                let help =
+                    help.as_ref().map_or_else(String::new, |help| format!("\n  = help: {}", clean(help)));
+                format!("error: {}{help}", clean(message))
             }
-        }
-        out
+            Self::InFile(diagnostics) => diagnostics.to_string(),
+        };
+        let lines = plain.lines().map(|line| match line.strip_prefix("error:") {
+            Some(rest) => format!("{ERROR}error:{ERROR:#}{rest}\n"),
+            None => format!("{line}\n"),
+        });
+        lines.collect()
     }
 }
 
-impl Place {
-    /// The part of the source line that is shown, the columns before the caret, and the columns that it marks.
-    fn window(&self) -> (String, usize, usize) {
-        let chars: Vec<char> = self.source.chars().map(clean_char).collect();
-        let start = self.column.saturating_sub(1).min(chars.len());
-        let end = (start + self.width.max(1)).min(chars.len()).max(start);
-        let columns = |part: &[char]| part.iter().map(|c| c.width().unwrap_or(0)).sum::<usize>();
-        if columns(&chars) <= SHOWN {
-            return (chars.iter().collect(), columns(&chars[..start]), columns(&chars[start..end]).max(1));
-        }
-        let from = if start > SHOWN / 2 { start - SHOWN / 3 } else { 0 };
-        let to = (from + SHOWN).min(chars.len());
-        let end = end.min(to);
-        let mut shown = String::new();
-        let mut before = columns(&chars[from..start]);
-        if from > 0 {
-            shown.push_str("...");
-            before += 3;
-        }
-        shown.extend(&chars[from..to]);
-        if to < chars.len() {
-            shown.push_str("...");
-        }
-        (shown, before, columns(&chars[start..end]).max(1))
+impl From<Diagnostics> for Complaint {
+    fn from(diagnostics: Diagnostics) -> Self {
+        Self::InFile(diagnostics)
     }
 }
 
-/// What a terminal must not act on is shown as a replacement character; a tab is one blank, so that carets line up.
+/// What a terminal must not act on is shown as a replacement character; a tab is one blank.
 fn clean_char(c: char) -> char {
     match c {
         '\t' => ' ',
@@ -124,7 +67,7 @@ fn clean_char(c: char) -> char {
     }
 }
 
-/// `text` without anything that a terminal would act on.
+/// `text` without anything that a terminal would act on, in one line.
 pub fn clean(text: &str) -> String {
     text.chars().map(clean_char).collect()
 }
@@ -136,56 +79,31 @@ pub fn clean_lines(text: &str) -> impl Iterator<Item = String> + '_ {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use sim::diagnostic::{Diagnostic, SourceFile};
+
     use super::*;
 
-    fn plain(diagnostic: &Diagnostic) -> String {
-        anstream::adapter::strip_str(&diagnostic.render()).to_string()
-    }
-
-    fn place(source: &str, column: usize, width: usize) -> Place {
-        Place { file: "a.toml".into(), line: 12, column, width, source: source.into() }
+    fn plain(complaint: &Complaint) -> String {
+        anstream::adapter::strip_str(&complaint.render()).to_string()
     }
 
     #[test]
-    fn points_at_the_word() {
-        let text = plain(
-            &Diagnostic::new("unknown field `flwos`")
-                .at(place("  flwos = 1", 3, 5))
-                .help("did you mean `flows`?"),
-        );
-        assert_eq!(
-            text,
-            "error: unknown field `flwos`\n  --> a.toml:12:3\n   |\n12 |   flwos = 1\n   |   ^^^^^\n   = help: did you mean `flows`?\n"
-        );
+    fn plain_complaints() {
+        assert_eq!(plain(&Complaint::new("no").help("yes")), "error: no\n  = help: yes\n");
+        let text = plain(&Complaint::new("bad \x1b[31m name\n"));
+        assert!(!text.contains('\x1b') && text.lines().count() == 1, "{text:?}");
     }
 
     #[test]
-    fn a_place_behind_the_end_gets_one_caret() {
-        let text = plain(&Diagnostic::new("too short").at(place("ab", 3, 1)));
-        assert!(text.contains("12 | ab\n   |   ^\n"), "{text}");
-        let text = plain(&Diagnostic::new("too short").at(place("", 9, 9)));
-        assert!(text.contains("12 | \n   | ^\n"), "{text}");
-    }
-
-    #[test]
-    fn wide_characters_and_tabs_keep_the_caret_in_place() {
-        let text = plain(&Diagnostic::new("no").at(place("\t日本=x", 5, 1)));
-        assert!(text.contains("12 |  日本=x\n   |       ^\n"), "{text}");
-    }
-
-    #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        let text = plain(&Diagnostic::new("bad \x1b[31m name").at(place("\x1b]0;x\x07", 1, 1)));
-        assert!(!text.contains('\x1b') && !text.contains('\x07'), "{text:?}");
-    }
-
-    #[test]
-    fn long_lines_are_cut_around_the_caret() {
-        let source = format!("{}Z{}", "a".repeat(900), "b".repeat(900));
-        let text = plain(&Diagnostic::new("no").at(place(&source, 901, 1)));
-        let lines: Vec<&str> = text.lines().collect();
-        let at = lines[3].find('Z').unwrap();
-        assert_eq!(lines[4].find('^'), Some(at));
-        assert!(lines[3].len() < 130);
+    fn complaints_about_a_file_point_into_it() {
+        let file = Arc::new(SourceFile::new("a.toml", "x = 1\ny = 2\n"));
+        let list =
+            vec![Diagnostic::new(6..7, "unknown field `y`"), Diagnostic::new(0..1, "unknown field `x`")];
+        let complaint = Complaint::from(Diagnostics::new(file, list));
+        let text = plain(&complaint);
+        assert!(text.contains(" --> a.toml:1:1\n") && text.contains(" --> a.toml:2:1\n"), "{text}");
+        assert!(complaint.render().starts_with("\x1b["), "coloured for a stream that can show it");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::Complaint;
 
 /// The outcome of a command, as its exit code tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl From<Exit> for ExitCode {
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Input is wrong: everything that is wrong with it.
-    #[error("{}", .0.first().map_or("bad input", |first| first.message.as_str()))]
-    Input(Vec<Diagnostic>),
+    #[error("bad input")]
+    Input(Vec<Complaint>),
     /// Writing to standard output or to a file failed.
     #[error("cannot write {what}: {error}")]
     Write {
@@ -82,7 +82,7 @@ pub enum Failure {
 impl Failure {
     /// One complaint without a place.
     pub fn input(message: impl Into<String>) -> Self {
-        Self::Input(vec![Diagnostic::new(message)])
+        Self::Input(vec![Complaint::new(message)])
     }
 
     /// The exit code's meaning.
@@ -94,9 +94,9 @@ impl Failure {
     }
 }
 
-impl From<Diagnostic> for Failure {
-    fn from(diagnostic: Diagnostic) -> Self {
-        Self::Input(vec![diagnostic])
+impl From<Complaint> for Failure {
+    fn from(complaint: Complaint) -> Self {
+        Self::Input(vec![complaint])
     }
 }
 

@@ -9,6 +9,7 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 pub fn install() {
     let _ = ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::SeqCst) {
+            crate::ui::terminal::restore();
             std::process::exit(i32::from(crate::exit::Exit::Interrupted.code()));
         }
     });

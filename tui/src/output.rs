@@ -5,7 +5,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::Complaint;
 use crate::exit::Failure;
 
 /// Standard output, buffered.
@@ -76,8 +76,8 @@ pub fn to_stderr(text: &str) {
 }
 
 /// Writes all complaints to standard error, in order, with a blank line between two.
-pub fn complain(diagnostics: &[Diagnostic]) {
-    let text: Vec<String> = diagnostics.iter().map(Diagnostic::render).collect();
+pub fn complain(complaints: &[Complaint]) {
+    let text: Vec<String> = complaints.iter().map(Complaint::render).collect();
     to_stderr(&text.join("\n"));
 }
 

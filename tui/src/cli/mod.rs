@@ -7,10 +7,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::diagnostic::{self, Complaint};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
-use crate::{diagnostic, interrupt};
-use args::{Cli, Command};
+use crate::{interrupt, ui};
+use args::Cli;
 
 /// Parses the command line, runs the command and maps its outcome to an exit code.
 pub fn main() -> ExitCode {
@@ -51,9 +52,9 @@ fn run(cli: Cli, out: &mut Output) -> Result<Exit, Failure> {
 
 fn report(failure: &Failure) {
     match failure {
-        Failure::Input(diagnostics) => output::complain(diagnostics),
+        Failure::Input(complaints) => output::complain(complaints),
         Failure::Write { .. } | Failure::Bug(_) => {
-            output::complain(&[diagnostic::Diagnostic::new(failure.to_string())]);
+            output::complain(&[Complaint::new(failure.to_string())]);
         }
     }
 }
@@ -61,10 +62,16 @@ fn report(failure: &Failure) {
 /// A panic is our bug: it says so in one message and where, after the terminal has been given back.
 fn install_panic_hook() {
     panic::set_hook(Box::new(|info| {
-        let what = info.payload_as_str().unwrap_or("no message");
+        ui::terminal::restore();
+        let payload = info.payload();
+        let what = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no message");
         let at = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
         let message = format!("recirc has a bug and cannot go on: {}{at}", diagnostic::clean(what));
         let help = "please report it together with the command and its files";
-        output::complain(&[diagnostic::Diagnostic::new(message).help(help)]);
+        output::complain(&[diagnostic::Complaint::new(message).help(help)]);
     }));
 }

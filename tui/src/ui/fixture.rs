@@ -62,7 +62,7 @@ impl FakeEngine {
 /// What happens to packet number `n`.
 fn packet(n: u64) -> Vec<(Event, Option<Vec<u8>>)> {
     let packet = PacketId(n);
-    let flow = FlowId(u32::from(n % 3 == 0));
+    let flow = FlowId(u32::from(n.is_multiple_of(3)));
     let mut frame = frame(n);
     let rx = Offloads::IP_GOOD | Offloads::L4_PARTIAL | Offloads::L4_UDP;
     let received = Event::Rx { packet, port: PortNo(1), len: frame.len() as u32, offloads: rx };
@@ -74,11 +74,11 @@ fn packet(n: u64) -> Vec<(Event, Option<Vec<u8>>)> {
     } else {
         events.push((Event::Lookup { packet, tier: Tier::Emc, hit: Some(flow), subtables: 0 }, None));
     }
-    if n % 4 == 0 {
+    if n.is_multiple_of(4) {
         events.push((Event::Drop { packet, reason: DropReason::ActionDrop }, None));
         return events;
     }
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         events.push((Event::Action { packet, flow: Some(flow), index: 0, depth: 0 }, None));
         frame.splice(12..12, [0x81, 0, 0, 10]);
         events.push((Event::Recirc { packet, id: RecircId(1), depth: 1 }, Some(frame.clone())));

@@ -35,11 +35,11 @@ pub fn update(app: &mut App, command: Command) {
         Command::BackFlow => search_flow(app, false),
         Command::Start => {
             app.selected = None;
-            app.walk.to_start();
+            app.walk.go_to_start();
         }
         Command::End => {
             app.selected = None;
-            app.walk.to_end();
+            app.walk.go_to_end();
         }
         Command::Faster | Command::Slower => {
             app.walk.change_pace(command == Command::Faster);

@@ -281,13 +281,13 @@ impl Walk {
     }
 
     /// To the start.
-    pub fn to_start(&mut self) {
+    pub fn go_to_start(&mut self) {
         self.job = None;
         self.go(Cursor::default());
     }
 
     /// To the furthest step reached so far, or, from there, to the end.
-    pub fn to_end(&mut self) {
+    pub fn go_to_end(&mut self) {
         self.job = None;
         let frontier = self.engine.frontier();
         if self.cursor.step < frontier {
@@ -461,9 +461,7 @@ impl Walk {
                 return Some(stop);
             }
             let next = Cursor { step: self.cursor.step, record: self.cursor.record + 1 };
-            if self.position_of(next).is_none() {
-                return None;
-            }
+            self.position_of(next)?;
             self.cursor = next;
         }
     }
