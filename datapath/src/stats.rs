@@ -35,11 +35,17 @@ pub enum DropReason {
     BadAction,
     /// Connection tracking refused it.
     Conntrack,
+    /// Given to the slow path (a controller, a sampler), and nothing else was to be done with it: not a loss.
+    Consumed,
+    /// Not sampled, and nothing else was to be done with it.
+    NotSampled,
+    /// Not an Ethernet frame, on an Ethernet port.
+    PacketType,
 }
 
 impl DropReason {
     /// All reasons, in order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::ActionDrop,
         Self::UpcallLost,
         Self::UpcallError,
@@ -56,6 +62,9 @@ impl DropReason {
         Self::Explicit,
         Self::BadAction,
         Self::Conntrack,
+        Self::Consumed,
+        Self::NotSampled,
+        Self::PacketType,
     ];
 
     /// The name used in reports.
@@ -77,6 +86,9 @@ impl DropReason {
             Self::Explicit => "explicit",
             Self::BadAction => "bad-action",
             Self::Conntrack => "conntrack",
+            Self::Consumed => "consumed",
+            Self::NotSampled => "not-sampled",
+            Self::PacketType => "packet-type",
         }
     }
 }
@@ -102,5 +114,92 @@ impl PassCounters {
     /// All passes.
     pub fn passes(&self) -> u64 {
         self.simple + self.emc + self.smc + self.megaflow + self.upcall + self.lost
+    }
+}
+
+/// How many packets ended for each reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DropCounters([u64; DropReason::ALL.len()]);
+
+impl DropCounters {
+    /// Packets that ended for `reason`.
+    pub const fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Counts one more.
+    pub fn add(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// All that ended.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Each reason and its count, in the order of [`DropReason::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.into_iter().zip(self.0)
+    }
+}
+
+/// What a datapath has done. At every instant between calls
+/// `received + injected + copies = sent + drops.total() + queued`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets received from ports.
+    pub received: u64,
+    /// Packets that the slow path made, or released.
+    pub injected: u64,
+    /// Copies made of packets, and segments beyond the first.
+    pub copies: u64,
+    /// Packets handed to ports.
+    pub sent: u64,
+    /// Packets waiting for [`crate::pipeline::Datapath::drain_tx`].
+    pub queued: u64,
+    /// Packets that ended otherwise.
+    pub drops: DropCounters,
+    /// What decided each pass.
+    pub passes: PassCounters,
+    /// Passes after the first.
+    pub recirculated: u64,
+    /// Subtables looked at for the passes that the classifier decided (`PMD_STAT_MASKED_LOOKUP`).
+    pub masked_lookups: u64,
+    /// Flows that were not installed since there were as many as allowed.
+    pub flow_limit_hits: u64,
+    /// Packets sent with a checksum marked as to be completed, of which none could be found.
+    pub incomplete: u64,
+}
+
+impl Counters {
+    /// Whether every packet is accounted for, once and only once.
+    pub fn balanced(&self) -> bool {
+        self.received + self.injected + self.copies == self.sent + self.drops.total() + self.queued
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn all_reasons_are_in_order_and_named_once() {
+        for (at, reason) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, at);
+        }
+        let names: BTreeSet<_> = DropReason::ALL.into_iter().map(DropReason::name).collect();
+        assert_eq!(names.len(), DropReason::ALL.len());
+    }
+
+    #[test]
+    fn drops_count_by_reason() {
+        let mut drops = DropCounters::default();
+        drops.add(DropReason::PacketType);
+        drops.add(DropReason::ActionDrop);
+        drops.add(DropReason::ActionDrop);
+        assert_eq!(drops.get(DropReason::ActionDrop), 2);
+        assert_eq!(drops.total(), 3);
+        assert_eq!(drops.iter().filter(|&(_, n)| n > 0).count(), 2);
     }
 }

@@ -171,3 +171,24 @@ impl Trace for Off {
     #[inline(always)]
     fn bytes(&mut self, _packet: PacketId, _data: &[u8]) {}
 }
+
+/// Keeps everything: events in order, and the bytes shown after them.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    /// Events, in order.
+    pub events: Vec<Event>,
+    /// Frames, each with the number of events that came before it.
+    pub frames: Vec<(usize, PacketId, Box<[u8]>)>,
+}
+
+impl Trace for Recorder {
+    const ON: bool = true;
+
+    fn event(&mut self, make: impl FnOnce() -> Event) {
+        self.events.push(make());
+    }
+
+    fn bytes(&mut self, packet: PacketId, data: &[u8]) {
+        self.frames.push((self.events.len(), packet, data.into()));
+    }
+}

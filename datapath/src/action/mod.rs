@@ -2,10 +2,15 @@
 //!
 //! Counterpart: `enum ovs_action_attr` of OVS `include/linux/openvswitch.h` (`datapath/linux/compat/include`).
 
+mod apply;
+mod check;
+pub mod exec;
 mod set;
 #[cfg(test)]
 mod set_tests;
 pub mod text;
+
+pub use check::{MAX_NESTING, Unsupported, check, consumes, reenters};
 
 use crate::flow::Flow;
 use crate::types::{MacAddr, PortNo, RecircId};

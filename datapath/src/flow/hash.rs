@@ -78,6 +78,54 @@ pub fn five_tuple(flow: &Flow, basis: u32) -> u32 {
     finish(hash, 42)
 }
 
+/// Hash of addresses and ports that is the same in both directions (`flow_hash_symmetric_l3l4`); of the Ethernet header if
+/// the packet is neither IPv4 nor IPv6. Ports of UDP count only with `udp_ports`.
+pub fn symmetric_l3l4(flow: &Flow, basis: u32, udp_ports: bool) -> u32 {
+    let hash = match flow.dl_type.get() {
+        ETH_IPV4 => add(
+            basis,
+            u32::from_le_bytes(flow.nw_src.to_bytes()) ^ u32::from_le_bytes(flow.nw_dst.to_bytes()),
+        ),
+        ETH_IPV6 => {
+            let halves = flow.ipv6_src.as_chunks::<8>().0.iter().zip(flow.ipv6_dst.as_chunks::<8>().0);
+            halves.fold(basis, |hash, (&src, &dst)| {
+                add64(hash, u64::from_le_bytes(src) ^ u64::from_le_bytes(dst))
+            })
+        }
+        _ => return symmetric_l2(flow, basis),
+    };
+    let hash = add(hash, u32::from(flow.nw_proto));
+    let ports = match flow.nw_proto {
+        IP_TCP | IP_SCTP => true,
+        IP_UDP => udp_ports,
+        _ => false,
+    };
+    let hash = if ports && flow.nw_frag == 0 {
+        let le = |port: [u8; 2]| u32::from(u16::from_le_bytes(port));
+        add(hash, le(flow.tp_src.to_bytes()) ^ le(flow.tp_dst.to_bytes()))
+    } else {
+        hash
+    };
+    finish(hash, basis)
+}
+
+/// Hash of Ethernet addresses, type and VLAN ids that is the same in both directions (`flow_hash_symmetric_l2`).
+pub fn symmetric_l2(flow: &Flow, basis: u32) -> u32 {
+    if flow.packet_type.get() != 0 {
+        // There is no Ethernet header to hash.
+        return 0;
+    }
+    let tci = flow.vlans.iter().fold(0, |tci, vlan| tci ^ (vlan.tci.get() & 0x0fff)).to_be_bytes();
+    let dl_type = flow.dl_type.to_bytes();
+    let mut mac = [0; 6];
+    for (byte, (src, dst)) in mac.iter_mut().zip(flow.dl_src.0.iter().zip(flow.dl_dst.0)) {
+        *byte = src ^ dst;
+    }
+    let [a, b, c, d, e, f] = mac;
+    let words = [[dl_type[0], dl_type[1], tci[0], tci[1]], [a, b, c, d], [e, f, 0, 0]];
+    finish(words.into_iter().fold(basis, |hash, word| add(hash, u32::from_le_bytes(word))), basis)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -49,6 +49,8 @@ pub struct Metadata {
     pub ct_state: u8,
     /// Whether [`Self::tunnel`] shows outer headers.
     pub has_tunnel: bool,
+    /// Number within a run, counted up where packets are received or copied; for traces. Left alone by [`Self::init`].
+    pub id: u64,
     ct: CtMetadata,
     tunnel: Tunnel,
 }
@@ -71,6 +73,7 @@ impl Clone for Metadata {
         self.pkt_mark = source.pkt_mark;
         self.in_port = source.in_port;
         self.ct_state = source.ct_state;
+        self.id = source.id;
         if let Some(ct) = source.ct() {
             self.ct = *ct;
         }
@@ -88,6 +91,7 @@ impl Default for Metadata {
             in_port: PortNo(0),
             ct_state: 0,
             has_tunnel: false,
+            id: 0,
             ct: CtMetadata::default(),
             tunnel: Tunnel::new_zeroed(),
         }
