@@ -5,7 +5,7 @@
 use super::classify;
 use super::datapath::Datapath;
 use super::scratch::{Group, Level};
-use super::upcall::{Upcall, UpcallKind, UpcallReply, UpcallRequest};
+use super::upcall::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::action::exec::{Engine, Packets, execute};
 use crate::action::{Action, Userspace, check};
 use crate::cache::{KeyBatch, NO_FLOW, Pending, Run};
@@ -174,7 +174,7 @@ impl<'a, U: Upcall, T: Trace> Processing<'a, U, T> {
                 continue;
             }
             if let Some(packet) = level.packets[i].take() {
-                self.miss(packet, &level.keys, i, in_port);
+                self.miss(packet, &level.keys, i);
             }
         }
     }
@@ -197,7 +197,7 @@ impl<'a, U: Upcall, T: Trace> Processing<'a, U, T> {
     }
 
     /// Asks the slow path about a packet, does what it says, and installs what it says.
-    fn miss(&mut self, packet: Box<Packet>, keys: &KeyBatch, i: usize, in_port: PortNo) {
+    fn miss(&mut self, packet: Box<Packet>, keys: &KeyBatch, i: usize) {
         let mut key = Flow::default();
         keys.keys[i].expand(&mut key);
         let id = PacketId(packet.md.id);
@@ -214,6 +214,9 @@ impl<'a, U: Upcall, T: Trace> Processing<'a, U, T> {
         if let Err(error) = check(&execute) {
             self.dp.refuse(error.into());
             self.dp.counters.passes.lost += 1;
+            if let Some(install) = install {
+                self.upcall.settled(install.ticket, None, self.now);
+            }
             return self.dp.end(packet, DropReason::UpcallError, self.trace);
         }
         self.dp.counters.passes.upcall += 1;
@@ -225,26 +228,43 @@ impl<'a, U: Upcall, T: Trace> Processing<'a, U, T> {
         self.dp.scratch.give_list(packets);
         self.flow = flow;
 
-        let Some(install) = install else {
-            return;
-        };
+        if let Some(install) = install {
+            let ticket = install.ticket;
+            let flow = self.install(install, keys, i, &key, id);
+            self.upcall.settled(ticket, flow, self.now);
+        }
+    }
+
+    /// Installs what the slow path said for packet `i`; returns the flow, if it is new.
+    fn install(
+        &mut self,
+        install: Install,
+        keys: &KeyBatch,
+        i: usize,
+        key: &Flow,
+        packet: PacketId,
+    ) -> Option<FlowId> {
+        let in_port = PortNo(key.in_port);
         if self.dp.flows.len() >= self.dp.config().flow_limit {
             self.dp.counters.flow_limit_hits += 1;
-            return;
+            return None;
         }
         // The actions may have let another packet install it: one that recirculated to the same key.
-        let known = self.dp.flows.find_in_batch(keys, i, in_port.0);
-        let flow = match known {
-            Some(flow) => flow,
-            None => match self.dp.flows.insert(&key, &install.mask, install.actions, None, self.now) {
-                Ok(flow) => {
-                    self.trace.event(|| Event::Install { packet: id, flow });
-                    flow
-                }
-                Err(error) => return self.dp.refuse(error),
-            },
-        };
-        self.dp.remember_one(keys, i, flow.0);
+        if let Some(known) = self.dp.flows.find_in_batch(keys, i, in_port.0) {
+            self.dp.remember_one(keys, i, known.0);
+            return None;
+        }
+        match self.dp.flows.insert(key, &install.mask, install.actions, None, self.now) {
+            Ok(flow) => {
+                self.trace.event(|| Event::Install { packet, flow });
+                self.dp.remember_one(keys, i, flow.0);
+                Some(flow)
+            }
+            Err(error) => {
+                self.dp.refuse(error);
+                None
+            }
+        }
     }
 
     /// Counts a group for its flow and runs the flow's actions over it.

@@ -104,18 +104,22 @@ fn ports(out: &[(u32, Vec<u8>)]) -> Vec<u32> {
     out.iter().map(|(port, _)| *port).collect()
 }
 
-/// Answers each miss by a function of the key; remembers what it was asked.
-struct Answer<F>(F, Vec<Flow>);
+/// Answers each miss by a function of the key; remembers what it was asked, and what was told about its tickets.
+struct Answer<F>(F, Vec<Flow>, Vec<(u64, Option<FlowId>)>);
 
 impl<F: FnMut(&UpcallRequest<'_>) -> Result<UpcallReply, DropReason>> Upcall for Answer<F> {
     fn upcall(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason> {
         self.1.push(*request.key);
         (self.0)(request)
     }
+
+    fn settled(&mut self, ticket: u64, flow: Option<FlowId>, _now: Time) {
+        self.2.push((ticket, flow));
+    }
 }
 
 fn answer<F: FnMut(&UpcallRequest<'_>) -> Result<UpcallReply, DropReason>>(f: F) -> Answer<F> {
-    Answer(f, Vec::new())
+    Answer(f, Vec::new(), Vec::new())
 }
 
 /// Sends to port 2 and installs a flow over the source MAC's last byte.
@@ -125,7 +129,7 @@ fn install_by_source(request: &UpcallRequest<'_>) -> Result<UpcallReply, DropRea
     assert!(matches!(request.kind, UpcallKind::Miss));
     Ok(UpcallReply {
         execute: [output(2)].into(),
-        install: Some(Install { mask, actions: [output(2)].into() }),
+        install: Some(Install { mask, actions: [output(2)].into(), ticket: 7 }),
     })
 }
 
@@ -258,6 +262,8 @@ fn flow_limit_executes_but_does_not_install() {
     assert_eq!(send(&mut dp, &[udp(1), udp(2), udp(2)], &mut upcall).len(), 3);
     assert_eq!(dp.flows().len(), 1);
     assert_eq!(dp.counters().flow_limit_hits, 2);
+    let flow = dp.flows().iter().next().unwrap().id;
+    assert_eq!(upcall.2, [(7, Some(flow)), (7, None), (7, None)]);
     assert_eq!(dp.counters().passes.upcall, 3);
 }
 

@@ -4,6 +4,7 @@ use crate::action::{Actions, Userspace};
 use crate::flow::Flow;
 use crate::packet::Packet;
 use crate::stats::DropReason;
+use crate::trace::FlowId;
 use crate::types::Time;
 
 /// Why a packet goes to the slow path.
@@ -35,6 +36,8 @@ pub struct Install {
     pub mask: Flow,
     /// What later packets get; differs from what this one gets when the slow path must see each packet.
     pub actions: Actions,
+    /// By what the slow path knows the flow until it has an identity: given back in [`Upcall::settled`].
+    pub ticket: u64,
 }
 
 /// What the slow path decided.
@@ -53,6 +56,10 @@ pub trait Upcall {
     /// # Errors
     /// The reason for which the packet is dropped.
     fn upcall(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason>;
+
+    /// Tells what became of a flow that a reply asked to install: its identity, or `None` if it was not installed. Called
+    /// once for each such reply, after its actions were carried out.
+    fn settled(&mut self, _ticket: u64, _flow: Option<FlowId>, _now: Time) {}
 }
 
 /// No slow path: hand-written datapath flows only; misses are lost.
