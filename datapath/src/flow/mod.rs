@@ -9,6 +9,7 @@ pub mod hash;
 mod key;
 mod miniflow;
 pub mod proto;
+mod relevant;
 pub mod text;
 
 pub use compose::{ComposeError, Payload, compose, compose_len};
@@ -18,3 +19,4 @@ pub use key::{
     TNL_F_DONT_FRAGMENT, TNL_F_KEY, TNL_F_MASK, TNL_F_OAM, TNL_F_UDPIF, Tunnel, VLAN_CFI, VlanHeader,
 };
 pub use miniflow::{Map, Miniflow};
+pub use relevant::relevant_fields;

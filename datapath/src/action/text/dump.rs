@@ -6,8 +6,8 @@ use std::fmt::{self, Write};
 
 use super::format_actions;
 use crate::action::Action;
-use crate::flow::text::{FlowText, MAX_VLANS, PortNames, format_flow};
-use crate::flow::{Flow, SEGMENT_ENDS};
+use crate::flow::text::{FlowText, MAX_VLANS, PortNames, Ufid, format_flow};
+use crate::flow::{Flow, SEGMENT_ENDS, relevant_fields};
 
 /// What a flow has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl fmt::Display for FlowStats {
 }
 
 /// TCP flags in the order and with the letters of `tcpdump` (OVS `packet_format_tcp_flags`).
-const TCP_LETTERS: [(u16, &str); 12] = [
+pub(super) const TCP_LETTERS: [(u16, &str); 12] = [
     (1 << 1, "S"),
     (1 << 0, "F"),
     (1 << 3, "P"),
@@ -109,29 +109,10 @@ impl fmt::Display for DumpText<'_> {
         }
         write!(f, ", actions:{}", format_actions(self.actions, self.names))?;
         if self.verbose {
-            let [metadata, rest] = miniflow_bits(self.mask);
+            let [metadata, rest] = miniflow_bits(&self.mask.masked(&relevant_fields(self.key)));
             write!(f, ", dp-extra-info:miniflow_bits({metadata},{rest})")?;
         }
         Ok(())
-    }
-}
-
-/// A flow's id as text: `ufid:` and a UUID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ufid(pub u128);
-
-impl fmt::Display for Ufid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.0;
-        write!(
-            f,
-            "ufid:{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            (id >> 96) as u32,
-            (id >> 80) as u16,
-            (id >> 64) as u16,
-            (id >> 48) as u16,
-            id & 0xffff_ffff_ffff
-        )
     }
 }
 

@@ -89,7 +89,7 @@ fn one(out: &mut dyn Write, action: &Action, names: Option<&dyn PortNames>) -> f
         Action::Psample { group, cookie } => {
             write!(out, "psample(group={group}")?;
             if !cookie.is_empty() {
-                write!(out, ",cookie={}", HexBytes(cookie))?;
+                write!(out, ",cookie={}", WireBytes(cookie))?;
             }
             out.write_char(')')
         }
@@ -108,6 +108,19 @@ fn mpls(out: &mut dyn Write, name: &str, ethertype: u16, lse: u32) -> fmt::Resul
     write!(out, ",eth_type=0x{ethertype:x})")
 }
 
+/// Bytes as one number, but with all of them if the first is zero: what OVS prints then means fewer bytes.
+struct WireBytes<'a>(&'a [u8]);
+
+impl fmt::Display for WireBytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.first() != Some(&0) {
+            return HexBytes(self.0).fmt(f);
+        }
+        f.write_str("0x")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 fn push_nsh(out: &mut dyn Write, push: &PushNsh) -> fmt::Result {
     let PushNsh { header, md2 } = push;
     let (spi, si) = (header.path_hdr.get() >> 8, header.path_hdr.get() as u8);
@@ -122,7 +135,7 @@ fn push_nsh(out: &mut dyn Write, push: &PushNsh) -> fmt::Result {
                 write!(out, ",c{}=0x{:x}", i + 1, context.get())?;
             }
         }
-        NSH_MD_TYPE2 => write!(out, ",md2={}", HexBytes(md2))?,
+        NSH_MD_TYPE2 => write!(out, ",md2={}", WireBytes(md2))?,
         _ => out.write_str(",<error: unknown mdtype>")?,
     }
     out.write_char(')')

@@ -6,17 +6,22 @@
 
 mod ct;
 mod dump;
+mod dump_parse;
 mod format;
 mod header;
+mod header_parse;
+mod parse;
 mod set;
 mod userspace;
 
 use std::fmt;
 
-use super::Action;
-use crate::flow::text::PortNames;
+use super::{Action, Actions};
+use crate::flow::text::parse::Parser;
+use crate::flow::text::{PortNames, TextError};
 
 pub use dump::{DumpText, FlowStats};
+pub use dump_parse::{DumpLine, canonical_flow, parse_dump};
 
 /// Actions to print: [`format_actions`].
 #[derive(Clone, Copy)]
@@ -28,6 +33,14 @@ pub struct ActionsText<'a> {
 /// The text of an action list; `drop` if it is empty. `names` turns port numbers into names.
 pub fn format_actions<'a>(actions: &'a [Action], names: Option<&'a dyn PortNames>) -> ActionsText<'a> {
     ActionsText { actions, names }
+}
+
+/// Reads an action list. `names` are names of ports besides their numbers.
+///
+/// # Errors
+/// The first word that is not understood, and where it is.
+pub fn parse_actions(text: &str, names: Option<&dyn PortNames>) -> Result<Actions, TextError> {
+    parse::ActionParser::new(Parser::new(text, names, true)).all(&[])
 }
 
 impl fmt::Display for ActionsText<'_> {

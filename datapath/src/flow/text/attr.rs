@@ -45,7 +45,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    #[allow(dead_code)]
     /// All kinds, in the order in which a flow's text has them.
     pub const ALL: [Self; 30] = [
         Self::RecircId,
@@ -155,11 +154,11 @@ pub(crate) struct Ipv6 {
 /// Flow label bits of an IPv6 header's first word.
 pub(crate) const IPV6_LABEL: u32 = 0xf_ffff;
 
-/// `tcp(...)`, `udp(...)`, `sctp(...)`.
+/// `tcp(...)`, `udp(...)`, `sctp(...)`; or, with other types, any source and destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ports {
-    pub src: u16,
-    pub dst: u16,
+pub(crate) struct Ports<T = u16> {
+    pub src: T,
+    pub dst: T,
 }
 
 /// `icmp(...)`, `icmpv6(...)`.

@@ -50,11 +50,13 @@ pub(crate) fn list(
         if !first {
             out.write_char(',')?;
         }
-        // OVS forgets the comma behind an `eth()` in first place.
-        first = false;
         if !verbose && wildcard && !nested {
+            // As in OVS there is no comma behind an `eth()` in first place; readers need none.
             out.write_str("eth()")?;
-        } else if let (None, true) = (attr_mask, masked) {
+            continue;
+        }
+        first = false;
+        if let (None, true) = (attr_mask, masked) {
             one(out, attr, Some(&wildcard_of(attr)), names, verbose)?;
         } else {
             one(out, attr, attr_mask, names, verbose)?;
@@ -64,10 +66,7 @@ pub(crate) fn list(
         && let Some(Attr::EthType(mask)) = find(Kind::EthType)
     {
         // A frame without Ethernet type has none in its key either; only the mask says that this is matched.
-        if !first {
-            out.write_char(',')?;
-        }
-        write!(out, "eth_type(0/0x{mask:04x})")?;
+        write!(out, ",eth_type(0/0x{mask:04x})")?;
     }
     Ok(())
 }
@@ -253,13 +252,12 @@ fn link(out: &mut dyn Write, key: &Attr, mask: Option<&Attr>, verbose: bool) -> 
             members.mac("src", *src, of!(mask, Attr::Ethernet { src, .. } => *src))?;
             members.mac("dst", *dst, of!(mask, Attr::Ethernet { dst, .. } => *dst))
         }
-        Attr::EthType(key) => {
-            write!(out, "0x{key:04x}")?;
-            match mask {
-                Some(Attr::EthType(mask)) if *mask != u16::MAX => write!(out, "/0x{mask:04x}"),
-                _ => Ok(()),
-            }
-        }
+        Attr::EthType(key) => match of!(mask, Attr::EthType(m) => *m) {
+            // What stands for "no Ethernet type" stays as it is; OVS turns it into the type 0x0000, which it refuses.
+            Some(u16::MAX) if *key == 0 => out.write_str("0/0xffff"),
+            Some(mask) if mask != u16::MAX => write!(out, "0x{key:04x}/0x{mask:04x}"),
+            _ => write!(out, "0x{key:04x}"),
+        },
         Attr::Vlan(key) => vlan_tci(out, *key, of!(mask, Attr::Vlan(m) => *m).unwrap_or(u16::MAX), verbose),
         Attr::Encap(key) if key.is_empty() => Ok(()),
         Attr::Encap(key) => {

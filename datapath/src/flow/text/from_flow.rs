@@ -115,6 +115,11 @@ impl Export<'_> {
             _ if is_mpls(dl_type) => put(Kind::Mpls),
             _ => {}
         }
+        // Behind the tags of a packet that starts with them instead of an Ethernet header OVS sees no transport header.
+        let packet_type = flow.packet_type.get();
+        if packet_type != 0 && packet_type != 1 << 16 | u32::from(dl_type) {
+            return attrs;
+        }
         let v6 = dl_type == ETH_IPV6;
         if (dl_type != ETH_IPV4 && !v6) || flow.nw_frag & NW_FRAG_LATER != 0 {
             return attrs;
@@ -212,8 +217,9 @@ pub(crate) fn one(kind: Kind, flow: &Flow, data: &Flow, is_mask: bool) -> Attr {
         Kind::Arp => Attr::Arp(Arp {
             sip: data.nw_src.get(),
             tip: data.nw_dst.get(),
-            // The opcode is 16 bits of which a key has 8: all of those are all of these.
-            op: if data.nw_proto == u8::MAX { u16::MAX } else { data.nw_proto.into() },
+            // The opcode is 16 bits of which a key has 8: in a mask all of those are all of these. OVS takes the
+            // opcode 255 of a key for 65535 too.
+            op: if is_mask && data.nw_proto == u8::MAX { u16::MAX } else { data.nw_proto.into() },
             sha: data.arp_sha,
             tha: data.arp_tha,
         }),

@@ -7,7 +7,6 @@ use std::fmt::{self, Write};
 
 use super::put::{HexBytes, Members};
 
-#[allow(dead_code)]
 /// Most bytes of options that a tunnel header can hold.
 pub(crate) const MAX_LEN: usize = 252;
 /// Bytes of an option's header.

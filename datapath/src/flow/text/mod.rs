@@ -7,17 +7,28 @@
 //! attributes, `fit` and `from_flow` between attributes and flows.
 
 pub(crate) mod attr;
+mod fit;
 pub(crate) mod format;
 pub(crate) mod from_flow;
 pub(crate) mod geneve;
+pub(crate) mod into_flow;
+mod names;
+pub(crate) mod parse;
+pub(crate) mod parse_tunnel;
 pub(crate) mod put;
-mod tunnel;
+mod read;
+pub(crate) mod scan;
+pub(crate) mod tunnel;
 
-use std::borrow::Cow;
 use std::fmt;
 
+pub use fit::Fit;
+pub use names::{AnyNames, PortNames};
+pub(crate) use read::{Attrs, Ufid};
+pub use read::{FlowSyntax, ParsedFlow, parse_flow, parse_key};
+pub use scan::TextError;
+
 use super::Flow;
-use crate::types::PortNo;
 
 /// Tags that a key can hold (OVS `FLOW_MAX_VLAN_HEADERS`).
 pub const MAX_VLANS: usize = 2;
@@ -25,15 +36,6 @@ pub const MAX_VLANS: usize = 2;
 pub(crate) const NSH_MD_TYPE1: u8 = 1;
 /// NSH metadata type with variable metadata (RFC 8300 section 2.5).
 pub(crate) const NSH_MD_TYPE2: u8 = 2;
-
-/// Names of datapath ports. Where a port has none, text has its number.
-pub trait PortNames {
-    /// The name of a port.
-    fn name(&self, port: PortNo) -> Option<Cow<'_, str>>;
-
-    /// The port of a name.
-    fn port(&self, name: &str) -> Option<PortNo>;
-}
 
 /// A flow to print: [`format_flow`].
 #[derive(Clone, Copy)]
@@ -82,3 +84,6 @@ impl fmt::Display for FlowText<'_> {
         format::list(f, &key, mask.as_deref(), self.names, self.verbose)
     }
 }
+
+#[cfg(test)]
+mod tests;

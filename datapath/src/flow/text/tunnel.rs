@@ -194,8 +194,12 @@ fn format_erspan(members: &mut Members<'_>, key: &TunnelAttr, mask: Option<&Tunn
             }
         }
         2 => {
-            inner.dec("dir", *dir, of!(mask, TunnelAttr::Erspan { dir, .. } => *dir))?;
-            inner.hex("hwid", *hwid, of!(mask, TunnelAttr::Erspan { hwid, .. } => *hwid))?;
+            // The fields have 1 bit and 6, of which OVS shows 4: their exact masks are shown, as 0x1 and 0xf.
+            let dir_mask = of!(mask, TunnelAttr::Erspan { dir, .. } => *dir & 1);
+            let bits = if *hwid > 0xf { 0x3f } else { 0xf };
+            let hwid_mask = of!(mask, TunnelAttr::Erspan { hwid, .. } => *hwid & bits);
+            inner.dec("dir", *dir, dir_mask)?;
+            inner.hex("hwid", *hwid, hwid_mask)?;
         }
         _ => {}
     }
@@ -249,7 +253,6 @@ pub(crate) fn from_flow(data: &Tunnel, key: &Tunnel, export_mask: bool) -> Vec<T
     attrs
 }
 
-#[allow(dead_code)]
 /// Writes the parts into `tunnel`; false if they lack the TTL, without which they are no tunnel
 /// (OVS `odp_tun_key_from_attr__`).
 pub(crate) fn to_flow(attrs: &[TunnelAttr], is_mask: bool, tunnel: &mut Tunnel) -> bool {
