@@ -13,6 +13,8 @@ pub struct SourceFile {
     pub name: String,
     /// The content.
     pub text: String,
+    /// Number of the first line: 1, but for a part of something longer.
+    pub first_line: usize,
 }
 
 /// A place in a file: where line and column count from 1 and columns are characters.
@@ -27,7 +29,12 @@ pub struct Position {
 impl SourceFile {
     /// A file called `name` that holds `text`.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self { name: name.into(), text: text.into(), first_line: 1 }
+    }
+
+    /// Line number `line` of a file called `name`, of which only this line is at hand.
+    pub fn line(name: impl Into<String>, line: usize, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into(), first_line: line }
     }
 
     /// Line and column of the byte at `offset`; one behind the end for an offset beyond it.
@@ -35,7 +42,7 @@ impl SourceFile {
         let offset = floor_boundary(&self.text, offset);
         let before = &self.text[..offset];
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Position { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1 }
+        Position { line: before.matches('\n').count() + self.first_line, column: before[start..].chars().count() + 1 }
     }
 
     /// The bytes of the line that holds `offset`, without its end.
@@ -263,6 +270,7 @@ mod tests {
             }
         }
         assert_eq!(file.position(99), Position { line: 2, column: 2 });
+        assert_eq!(SourceFile::line("a", 7, "xy").position(1), Position { line: 7, column: 2 });
     }
 
     #[test]

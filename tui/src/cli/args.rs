@@ -238,9 +238,12 @@ pub struct TextArgs {
     /// The lines; standard input if there are none. Blank lines and those that start with # are left out.
     #[arg(value_name = "LINE", allow_hyphen_values = true)]
     pub lines: Vec<String>,
-    /// Name of a port, by which it may be called in the text; may be given again.
+    /// A port's name: understood in the text, and printed instead of the number; may be given again.
     #[arg(long = "port", value_name = "NAME=NUMBER")]
     pub ports: Vec<PortNumber>,
+    /// Print flows with what they wildcard, as dump-flows -m does.
+    #[arg(short = 'm', long)]
+    pub more: bool,
 }
 
 /// `NAME=NUMBER`.
