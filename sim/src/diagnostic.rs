@@ -42,7 +42,10 @@ impl SourceFile {
         let offset = floor_boundary(&self.text, offset);
         let before = &self.text[..offset];
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Position { line: before.matches('\n').count() + self.first_line, column: before[start..].chars().count() + 1 }
+        Position {
+            line: before.matches('\n').count() + self.first_line,
+            column: before[start..].chars().count() + 1,
+        }
     }
 
     /// The bytes of the line that holds `offset`, without its end.

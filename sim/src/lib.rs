@@ -1,6 +1,7 @@
 //! The simulated world around the datapath.
 
 pub mod capture;
+pub mod describe;
 pub mod diagnostic;
 pub mod link;
 pub mod quantity;

@@ -6,9 +6,9 @@
 
 use datapath::offload::Offloads;
 use datapath::trace::Event;
+use sim::describe;
 
 use super::model::{FlowRow, KeyFilter};
-use super::text;
 use super::walk::Entry;
 
 /// How a number is compared.
@@ -109,7 +109,7 @@ impl Word {
                     _ => Offloads::empty(),
                 };
                 entry.record.offloads().is_some_and(|after| {
-                    text::offloads(after).contains(part) || text::offloads(before).contains(part)
+                    describe::offloads(after).contains(part) || describe::offloads(before).contains(part)
                 })
             }
         }

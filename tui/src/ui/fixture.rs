@@ -9,6 +9,7 @@ use datapath::stats::{DropReason, PassCounters};
 use datapath::trace::{Event, FlowId, OffloadWhy, PacketId, Tier};
 use datapath::types::{PortNo, RecircId, Time};
 use etherparse::PacketBuilder;
+use sim::describe;
 
 use super::model::{
     Engine, FlowRow, FlowText, KeyFilter, Port, Record, Snapshot, Subtable, Switch, SwitchIndex, What,
@@ -249,7 +250,7 @@ impl Engine for FakeEngine {
             Event::Remove { flow } => format!("flow {} removed", flow.0),
             Event::Action { index, .. } => format!("action {index}"),
             Event::OffloadChange { before, after, .. } => {
-                format!("offload: {} to {}", super::text::offloads(*before), super::text::offloads(*after))
+                format!("offload: {} to {}", describe::offloads(*before), describe::offloads(*after))
             }
             Event::Copy { copy, .. } => format!("copied as #{}", copy.0),
             Event::Recirc { id, depth, .. } => format!("recirculated with id {}, depth {depth}", id.0),

@@ -1,48 +1,6 @@
 //! Short texts that several views share.
 
-use datapath::offload::Offloads;
 use datapath::types::Time;
-
-/// State of one checksum.
-const fn state(good: bool, bad: bool) -> &'static str {
-    match (good, bad) {
-        (false, false) => "unknown",
-        (true, false) => "good",
-        (false, true) => "bad",
-        (true, true) => "partial",
-    }
-}
-
-/// Offload flags as words, each with its state, outer first: `ip=good l4=partial tcp`. What is unknown is left out; all
-/// unknown is `none`.
-pub fn offloads(flags: Offloads) -> String {
-    let mut words: Vec<String> = Vec::new();
-    let mut checksum = |name: &str, good, bad| {
-        if flags.intersects(good | bad) {
-            words.push(format!("{name}={}", state(flags.contains(good), flags.contains(bad))));
-        }
-    };
-    checksum("ip", Offloads::IP_GOOD, Offloads::IP_BAD);
-    checksum("l4", Offloads::L4_GOOD, Offloads::L4_BAD);
-    checksum("inner-ip", Offloads::INNER_IP_GOOD, Offloads::INNER_IP_BAD);
-    checksum("inner-l4", Offloads::INNER_L4_GOOD, Offloads::INNER_L4_BAD);
-    for (flag, name) in [
-        (Offloads::L4_TCP, "tcp"),
-        (Offloads::L4_UDP, "udp"),
-        (Offloads::L4_SCTP, "sctp"),
-        (Offloads::TUNNEL_VXLAN, "vxlan"),
-        (Offloads::TUNNEL_GENEVE, "geneve"),
-        (Offloads::TUNNEL_GRE, "gre"),
-        (Offloads::INNER_L4_TCP, "inner-tcp"),
-        (Offloads::INNER_L4_UDP, "inner-udp"),
-        (Offloads::INNER_L4_SCTP, "inner-sctp"),
-    ] {
-        if flags.contains(flag) {
-            words.push(name.to_owned());
-        }
-    }
-    if words.is_empty() { "none".to_owned() } else { words.join(" ") }
-}
 
 /// Virtual time in seconds, to the nanosecond.
 pub fn time(time: Time) -> String {
@@ -83,24 +41,6 @@ pub fn span(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn offload_words() {
-        assert_eq!(offloads(Offloads::empty()), "none");
-        assert_eq!(
-            offloads(Offloads::IP_GOOD | Offloads::L4_PARTIAL | Offloads::L4_TCP),
-            "ip=good l4=partial tcp"
-        );
-        assert_eq!(
-            offloads(
-                Offloads::IP_PARTIAL
-                    | Offloads::INNER_L4_BAD
-                    | Offloads::TUNNEL_VXLAN
-                    | Offloads::INNER_L4_UDP
-            ),
-            "ip=partial inner-l4=bad vxlan inner-udp"
-        );
-    }
 
     #[test]
     fn numbers() {

@@ -5,11 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 
+use sim::describe;
+
 use super::super::app::App;
 use super::super::decode::{self, Change, Layer};
 use super::super::journey::{Journey, State};
 use super::super::layout;
-use super::super::text;
 use super::super::theme::Theme;
 use super::{fit, pane as bordered};
 
@@ -69,7 +70,7 @@ fn way(app: &App, frame: &mut Frame<'_>, area: Rect, journey: &Journey<'_>, at: 
 
 fn offloads(app: &App, frame: &mut Frame<'_>, area: Rect, before: &State, after: &State) {
     let inside = bordered(app, frame, area, "Offload flags");
-    let show = |state: &State| state.offloads.map_or("not known".to_owned(), text::offloads);
+    let show = |state: &State| state.offloads.map_or("not known".to_owned(), describe::offloads);
     let (old, new) = (show(before), show(after));
     let width = usize::from(inside.width);
     let mut lines = Vec::new();

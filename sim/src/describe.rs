@@ -1,0 +1,237 @@
+//! Text of what happens to packets: the one renderer that the terminal user interface, reports and failing tests share.
+//!
+//! Events hold ids; names come from a [`Names`]. Text is made when it is looked at, never before.
+
+use std::borrow::Cow;
+
+use datapath::offload::Offloads;
+use datapath::stats::DropReason;
+use datapath::trace::{Event, FlowId, OffloadWhy, Tier};
+use datapath::types::PortNo;
+
+/// Names of what events mention by id.
+pub trait Names {
+    /// A port; its number if it has no name any more.
+    fn port(&self, port: PortNo) -> Cow<'_, str>;
+
+    /// Key and actions of a flow, if it is still there.
+    fn flow(&self, flow: FlowId) -> Option<(String, String)>;
+
+    /// Action number `index` of a flow, if it is still there.
+    fn action(&self, flow: FlowId, index: u16) -> Option<String>;
+}
+
+/// One line about an event of a datapath, without the packet and the time.
+pub fn event(event: &Event, names: &dyn Names) -> String {
+    match *event {
+        Event::Rx { port, len, offloads, .. } => {
+            format!("received on {}, {len} bytes{}", names.port(port), behind(offloads))
+        }
+        Event::Lookup { tier, hit: Some(flow), subtables, .. } => {
+            let probed =
+                if tier == Tier::Megaflow { format!(", {}", count(subtables)) } else { String::new() };
+            format!("{} hit: flow {}{probed}", self::tier(tier), flow.0)
+        }
+        Event::Lookup { tier, hit: None, subtables, .. } => {
+            let probed =
+                if tier == Tier::Megaflow { format!(", {}", count(subtables)) } else { String::new() };
+            format!("{} miss{probed}", self::tier(tier))
+        }
+        Event::Upcall { .. } => "upcall to the slow path".to_owned(),
+        Event::Install { flow, .. } => match names.flow(flow) {
+            Some((key, actions)) => format!("flow {} installed: {key} actions:{actions}", flow.0),
+            None => format!("flow {} installed", flow.0),
+        },
+        Event::Remove { flow } => format!("flow {} removed", flow.0),
+        Event::Action { flow, index, depth, .. } => {
+            let text = flow.filter(|_| depth == 0).and_then(|flow| names.action(flow, index));
+            let nested = if depth > 0 { format!(" at depth {depth}") } else { String::new() };
+            text.map_or_else(|| format!("action {index}{nested}"), |text| format!("action {text}"))
+        }
+        Event::OffloadChange { before, after, why, .. } => {
+            format!("offload {}: {} -> {}", self::why(why), offloads(before), offloads(after))
+        }
+        Event::Copy { copy, .. } => format!("copied as #{}", copy.0),
+        Event::Recirc { id, depth, .. } => format!("recirculated with id {:#x}, depth {depth}", id.0),
+        Event::Drop { reason, .. } => format!("dropped: {}, {}", reason.name(), drop(reason)),
+        Event::Tx { port, len, offloads, .. } => {
+            format!("sent on {}, {len} bytes{}", names.port(port), behind(offloads))
+        }
+    }
+}
+
+fn count(subtables: u16) -> String {
+    if subtables == 1 { "1 subtable".to_owned() } else { format!("{subtables} subtables") }
+}
+
+fn behind(flags: Offloads) -> String {
+    if flags.is_empty() { String::new() } else { format!(", {}", offloads(flags)) }
+}
+
+/// The name of a cache tier, as people of the field write it.
+pub const fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Simple => "simple match",
+        Tier::Emc => "EMC",
+        Tier::Smc => "SMC",
+        Tier::Megaflow => "dpcls",
+    }
+}
+
+/// Why offload flags changed, in a word.
+pub const fn why(why: OffloadWhy) -> &'static str {
+    match why {
+        OffloadWhy::Received => "as received",
+        OffloadWhy::Extracted => "known by extraction",
+        OffloadWhy::Rewritten => "by a rewrite",
+        OffloadWhy::Encapsulated => "by encapsulation",
+        OffloadWhy::Decapsulated => "by decapsulation",
+        OffloadWhy::Verified => "verified",
+        OffloadWhy::Prepared => "finished in software for the port",
+        OffloadWhy::Segmented => "by segmentation",
+    }
+}
+
+/// What a reason for dropping means.
+pub const fn drop(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::ActionDrop => "the flow has no actions",
+        DropReason::UpcallLost => "the slow path had no room",
+        DropReason::UpcallError => "the slow path could not decide",
+        DropReason::RecircDepth => "recirculated too often",
+        DropReason::ActionDepth => "actions nested too deep",
+        DropReason::NoPort => "no such port",
+        DropReason::PortDown => "the port is down",
+        DropReason::TooBig => "longer than the port's MTU",
+        DropReason::TooShort => "shorter than an Ethernet header",
+        DropReason::Offload => "needs an offload that nobody can do",
+        DropReason::Meter => "over a meter's rate",
+        DropReason::TunnelDecap => "bad tunnel header",
+        DropReason::TunnelEncap => "cannot be encapsulated",
+        DropReason::Explicit => "a drop action says so",
+        DropReason::BadAction => "an action for a header that it does not have",
+        DropReason::Conntrack => "refused by connection tracking",
+        DropReason::Consumed => "taken by the slow path, nothing else was to be done",
+        DropReason::NotSampled => "not sampled, nothing else was to be done",
+        DropReason::PacketType => "not an Ethernet frame",
+    }
+}
+
+/// Offload flags as words, each checksum with its state, outer first: `ip=good l4=partial tcp`. What is unknown is left
+/// out; all unknown is `none`.
+pub fn offloads(flags: Offloads) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for (name, good, bad) in [
+        ("ip", Offloads::IP_GOOD, Offloads::IP_BAD),
+        ("l4", Offloads::L4_GOOD, Offloads::L4_BAD),
+        ("inner-ip", Offloads::INNER_IP_GOOD, Offloads::INNER_IP_BAD),
+        ("inner-l4", Offloads::INNER_L4_GOOD, Offloads::INNER_L4_BAD),
+    ] {
+        match (flags.contains(good), flags.contains(bad)) {
+            (false, false) => {}
+            (true, false) => words.push(format!("{name}=good")),
+            (false, true) => words.push(format!("{name}=bad")),
+            (true, true) => words.push(format!("{name}=partial")),
+        }
+    }
+    for (flag, name) in [
+        (Offloads::L4_TCP, "tcp"),
+        (Offloads::L4_UDP, "udp"),
+        (Offloads::L4_SCTP, "sctp"),
+        (Offloads::TUNNEL_VXLAN, "vxlan"),
+        (Offloads::TUNNEL_GENEVE, "geneve"),
+        (Offloads::TUNNEL_GRE, "gre"),
+        (Offloads::INNER_L4_TCP, "inner-tcp"),
+        (Offloads::INNER_L4_UDP, "inner-udp"),
+        (Offloads::INNER_L4_SCTP, "inner-sctp"),
+    ] {
+        if flags.contains(flag) {
+            words.push(name.to_owned());
+        }
+    }
+    if words.is_empty() { "none".to_owned() } else { words.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use datapath::trace::PacketId;
+    use datapath::types::RecircId;
+
+    use super::*;
+
+    struct Two;
+
+    impl Names for Two {
+        fn port(&self, port: PortNo) -> Cow<'_, str> {
+            if port.0 == 1 { "p1".into() } else { port.to_string().into() }
+        }
+
+        fn flow(&self, flow: FlowId) -> Option<(String, String)> {
+            (flow.0 == 3).then(|| ("in_port(p1)".into(), "push_vlan(vid=1,pcp=0),2".into()))
+        }
+
+        fn action(&self, flow: FlowId, index: u16) -> Option<String> {
+            (flow.0 == 3 && index == 0).then(|| "push_vlan(vid=1,pcp=0)".into())
+        }
+    }
+
+    #[test]
+    fn events_are_told_in_one_line() {
+        let packet = PacketId(7);
+        let good = Offloads::IP_GOOD | Offloads::L4_PARTIAL | Offloads::L4_TCP;
+        let none = Offloads::empty();
+        let table = [
+            (Event::Rx { packet, port: PortNo(1), len: 64, offloads: none }, "received on p1, 64 bytes"),
+            (
+                Event::Tx { packet, port: PortNo(9), len: 64, offloads: good },
+                "sent on 9, 64 bytes, ip=good l4=partial tcp",
+            ),
+            (
+                Event::Lookup { packet, tier: Tier::Megaflow, hit: Some(FlowId(3)), subtables: 1 },
+                "dpcls hit: flow 3, 1 subtable",
+            ),
+            (
+                Event::Lookup { packet, tier: Tier::Megaflow, hit: None, subtables: 0 },
+                "dpcls miss, 0 subtables",
+            ),
+            (Event::Lookup { packet, tier: Tier::Emc, hit: None, subtables: 0 }, "EMC miss"),
+            (
+                Event::Install { packet, flow: FlowId(3) },
+                "flow 3 installed: in_port(p1) actions:push_vlan(vid=1,pcp=0),2",
+            ),
+            (Event::Install { packet, flow: FlowId(4) }, "flow 4 installed"),
+            (
+                Event::Action { packet, flow: Some(FlowId(3)), index: 0, depth: 0 },
+                "action push_vlan(vid=1,pcp=0)",
+            ),
+            (Event::Action { packet, flow: Some(FlowId(3)), index: 1, depth: 0 }, "action 1"),
+            (Event::Action { packet, flow: None, index: 0, depth: 2 }, "action 0 at depth 2"),
+            (
+                Event::OffloadChange { packet, before: good, after: none, why: OffloadWhy::Prepared },
+                "offload finished in software for the port: ip=good l4=partial tcp -> none",
+            ),
+            (Event::Recirc { packet, id: RecircId(0x1f), depth: 2 }, "recirculated with id 0x1f, depth 2"),
+            (
+                Event::Drop { packet, reason: DropReason::TooBig },
+                "dropped: too-big, longer than the port's MTU",
+            ),
+        ];
+        for (what, text) in table {
+            assert_eq!(event(&what, &Two), text);
+        }
+    }
+
+    #[test]
+    fn offload_words() {
+        assert_eq!(offloads(Offloads::empty()), "none");
+        assert_eq!(
+            offloads(
+                Offloads::IP_PARTIAL
+                    | Offloads::INNER_L4_BAD
+                    | Offloads::TUNNEL_VXLAN
+                    | Offloads::INNER_L4_UDP
+            ),
+            "ip=partial inner-l4=bad vxlan inner-udp"
+        );
+    }
+}
