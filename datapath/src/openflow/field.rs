@@ -9,6 +9,7 @@ mod table;
 use std::fmt;
 
 pub use super::value::FieldValue;
+pub use access::{port_from_11, port_to_11};
 pub(crate) use table::{Place, VlanPart};
 
 /// A match field, by its OVS name.

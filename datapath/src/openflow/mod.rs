@@ -7,7 +7,9 @@ pub mod flow_mod;
 pub mod group;
 #[allow(dead_code)] // what translation does not use yet
 pub(crate) mod headers;
+pub mod protocol;
 pub mod rule_match;
+pub mod text;
 pub mod value;
 
 pub use action::{OfAction, OfActions};

@@ -3,7 +3,10 @@
 //! Owns [`Match`] and the setting of fields in it. Never looks at packets: that is the classifier's.
 //! Counterpart: OVS `struct match`, `lib/match.c`, and `mf_set` of `lib/meta-flow.c`.
 
+use std::fmt;
+
 use super::field::{Field, FieldValue, Place, VlanPart};
+use super::text::{NoNames, match_to_text};
 use crate::flow::{Flow, VLAN_CFI};
 
 /// Id bits of a VLAN tag.
@@ -18,19 +21,19 @@ const NO_VLAN: u16 = 0xffff;
 pub struct TunMetadataMatch {
     /// Number of the field, 0 to 63.
     pub index: u8,
-    /// Bytes of the option, if the text told more than the value needs; 0: as the option map says.
-    pub n_bytes: u8,
     /// Value, already masked.
     pub value: FieldValue,
-    /// Significant bits.
+    /// Significant bits; none of them: the option must be there, with any value.
     pub mask: FieldValue,
+    /// Whether the whole option is matched, however long it is.
+    pub exact: bool,
 }
 
 /// Values and which of their bits are significant.
 ///
 /// Invariant: `flow` has no bit that `mask` has not. Port numbers in `in_port` and `actset_output` are OpenFlow's, and are
 /// matched with all 32 bits.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Match {
     /// Values.
     pub flow: Flow,
@@ -38,6 +41,13 @@ pub struct Match {
     pub mask: Flow,
     /// Matches on `tun_metadata`, by ascending number.
     pub tun_metadata: Vec<TunMetadataMatch>,
+}
+
+/// As it is written in rules.
+impl fmt::Debug for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Match({})", match_to_text(self, None, &NoNames))
+    }
 }
 
 impl Match {
@@ -52,10 +62,10 @@ impl Match {
     }
 
     /// Requires the bits of `mask` in `field` to equal those of `value`, in place of what was required of the field
-    /// before (OVS `mf_set`). A zero mask requires nothing.
+    /// before (OVS `mf_set`). A zero mask requires nothing, but of `tun_metadata` that the option is there.
     pub fn set(&mut self, field: Field, value: &FieldValue, mask: &FieldValue) {
         match field.info().place {
-            Place::TunMetadata => self.set_tun_metadata(field.index().unwrap_or(0), 0, value, mask),
+            Place::TunMetadata => self.set_tun_metadata(field.index().unwrap_or(0), value, mask),
             Place::Vlan(part) => self.set_vlan(part, value.low() as u16, mask.low() as u16),
             Place::Port11 { .. } => self.set_port(field, value, mask),
             Place::Host { .. } if field == Field::InPort => self.set_port(field, value, mask),
@@ -66,10 +76,18 @@ impl Match {
         }
     }
 
-    /// Requires all of `field` to equal `value`.
+    /// Requires all of `field` to equal `value`, and bits beside it that belong to no other field to be 0.
     pub fn set_exact(&mut self, field: Field, value: &FieldValue) {
         let bits = if field == Field::VlanVid { 13 } else { field.n_bits() };
         self.set(field, value, &FieldValue::ones(bits));
+        match field {
+            Field::IcmpType | Field::Icmpv6Type => self.mask.tp_src.set(u16::MAX),
+            Field::IcmpCode | Field::Icmpv6Code => self.mask.tp_dst.set(u16::MAX),
+            Field::NdOptionsType | Field::TcpFlags => self.mask.tcp_flags.set(u16::MAX),
+            Field::TunFlags => self.mask.tunnel.flags = u16::MAX,
+            Field::Ipv6Label => self.mask.ipv6_label.set(u32::MAX),
+            _ => {}
+        }
     }
 
     /// The value required of `field`, and which of its bits.
@@ -81,14 +99,12 @@ impl Match {
         (field.get(&self.flow), field.get(&self.mask))
     }
 
-    /// Sets or removes the match on `tun_metadata<index>`.
-    pub fn set_tun_metadata(&mut self, index: u8, n_bytes: u8, value: &FieldValue, mask: &FieldValue) {
+    /// Sets the match on `tun_metadata<index>`.
+    fn set_tun_metadata(&mut self, index: u8, value: &FieldValue, mask: &FieldValue) {
+        let exact = *mask == FieldValue::ones(Field::TunMetadata(0).n_bits());
         self.tun_metadata.retain(|m| m.index != index);
-        if !mask.is_zero() {
-            let at = self.tun_metadata.partition_point(|m| m.index < index);
-            self.tun_metadata
-                .insert(at, TunMetadataMatch { index, n_bytes, value: *value & *mask, mask: *mask });
-        }
+        let at = self.tun_metadata.partition_point(|m| m.index < index);
+        self.tun_metadata.insert(at, TunMetadataMatch { index, value: *value & *mask, mask: *mask, exact });
     }
 
     fn set_port(&mut self, field: Field, value: &FieldValue, mask: &FieldValue) {
