@@ -6,7 +6,7 @@ use super::push::{
     ARP_MACS, CT_IPV6_SRC, CT_LABEL, CT_MARK, CT_NW_SRC, DP_HASH, IGMP, IPV6_SRC, MACS, MPLS, ND_TARGET, NSH,
     NW_PROTO, NW_SRC, PACKET_TYPE, PORTS, PRIORITY, Push, RECIRC, TCP_FLAGS, TUNNEL, VLANS, pair,
 };
-use super::{ExtractConfig, Layers, Miniflow, offset};
+use super::{ExtractConfig, Layers, Miniflow, Offsets, offset};
 use crate::flow::hash;
 use crate::flow::key::{NW_FRAG_ANY, NW_FRAG_LATER, Nsh, Tunnel, VLAN_CFI};
 use crate::flow::proto::*;
@@ -21,20 +21,24 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    #[inline(always)]
     pub(super) const fn new(frame: &'a [u8]) -> Self {
         Self { rest: frame, position: 0 }
     }
 
+    #[inline(always)]
     pub(super) fn offset(&self) -> u16 {
         offset(self.position)
     }
 
     /// The next `N` bytes, if there are as many.
+    #[inline(always)]
     fn peek<const N: usize>(&self) -> Option<&'a [u8; N]> {
         self.rest.first_chunk()
     }
 
     /// Reads `N` bytes.
+    #[inline(always)]
     fn take<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
         let (taken, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
@@ -43,6 +47,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads over `len` bytes.
+    #[inline(always)]
     fn skip(&mut self, len: usize) -> Option<()> {
         self.rest = self.rest.get(len..)?;
         self.position += len;
@@ -50,11 +55,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// How many bytes are left.
+    #[inline(always)]
     pub(super) const fn len(&self) -> usize {
         self.rest.len()
     }
 
     /// The 12 flag bits of the TCP header here, if its data offset makes sense.
+    #[inline(always)]
     pub(super) fn tcp_flags(&self) -> Option<u16> {
         let tcp: &[u8; 20] = self.peek()?;
         let header_len = usize::from(tcp[12] >> 4) * 4;
@@ -63,6 +70,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Leaves out what lies behind the next `len` bytes and returns its length, if an offset can hold that.
+    #[inline(always)]
     fn cut_padding(&mut self, len: usize) -> Option<u16> {
         let (rest, padding) = self.rest.split_at_checked(len)?;
         self.rest = rest;
@@ -82,17 +90,26 @@ struct Ct<'a> {
 #[inline(never)]
 pub(super) fn extract(packet: &mut Packet, mini: &mut Miniflow, config: ExtractConfig) {
     let mut push = Push::new(&mut mini.values);
-    let mut layers = Layers::default();
     metadata(packet, &mut push);
-    let ct = packet.md.ct().map(|md| Ct { md, ports: [0; 4], proto: 0 });
-    let walk = Walk { push: &mut push, layers: &mut layers, cursor: Cursor::new(packet.data()), ct };
+    // All that follows is in the second half. Both written at the end would be written as one vector, put together in memory,
+    // which costs as much as the rest.
+    mini.map[0] = push.map()[0];
+    let mut walk = Walk {
+        push,
+        layers: Layers::default(),
+        cursor: Cursor::new(packet.data()),
+        ct: packet.md.ct().map(|md| Ct { md, ports: [0; 4], proto: 0 }),
+        hashed: packet.rss_hash.is_some(),
+    };
     // How far it came does not matter to anybody.
     let _stopped_early = walk.frame(packet.packet_type, config).is_none();
-    mini.map = push.map;
+    mini.map[1] = walk.push.map()[1];
+    let layers = walk.layers;
     layers.store(packet);
 }
 
 /// Pushes everything that does not come from the frame; the connection's protocol is added later.
+#[inline(always)]
 fn metadata(packet: &Packet, push: &mut Push<'_>) {
     let md = &packet.md;
     if let Some(tunnel) = md.tunnel() {
@@ -132,12 +149,15 @@ fn push_tunnel(tunnel: &Tunnel, push: &mut Push<'_>) {
     }
 }
 
-/// One walk over the headers. Methods return `None` where the packet ends or stops making sense.
+/// One walk over the headers. Methods return `None` where the packet ends or stops making sense. All are inlined, so that
+/// map and offsets stay in registers.
 struct Walk<'a, 'k> {
-    push: &'a mut Push<'k>,
-    layers: &'a mut Layers,
+    push: Push<'k>,
+    layers: Layers,
     cursor: Cursor<'a>,
     ct: Option<Ct<'a>>,
+    /// The packet has a 5-tuple hash.
+    hashed: bool,
 }
 
 /// The tags and the type of an Ethernet frame.
@@ -149,6 +169,7 @@ pub(super) struct Ethernet<'a> {
 }
 
 /// Reads an Ethernet header with up to `limit` tags, and LLC with SNAP (`parse_vlan`, `parse_ethertype`).
+#[inline(always)]
 pub(super) fn ethernet<'a>(cursor: &mut Cursor<'a>, limit: usize) -> Option<Ethernet<'a>> {
     if cursor.rest.len() < 14 {
         return None;
@@ -182,6 +203,7 @@ pub(super) fn ethernet<'a>(cursor: &mut Cursor<'a>, limit: usize) -> Option<Ethe
 }
 
 /// Reads a label stack up to the bottom, or the end of the packet; returns its first three entries.
+#[inline(always)]
 pub(super) fn mpls<'a>(cursor: &mut Cursor<'a>) -> &'a [u8] {
     let stack = cursor.rest;
     let mut len = 0;
@@ -202,6 +224,7 @@ pub(super) struct Ipv4<'a> {
 }
 
 /// Reads an IPv4 header with its options and leaves out the padding (`ipv4_sanity_check`). The version is not looked at.
+#[inline(always)]
 pub(super) fn ipv4<'a>(cursor: &mut Cursor<'a>) -> Option<Ipv4<'a>> {
     let header: &[u8; 20] = cursor.peek()?;
     let header_len = usize::from(header[0] & 0x0f) * 4;
@@ -223,6 +246,7 @@ pub(super) fn ipv4<'a>(cursor: &mut Cursor<'a>) -> Option<Ipv4<'a>> {
 }
 
 /// Reads the fixed IPv6 header and leaves out the padding, whose length is the other result (`ipv6_sanity_check`).
+#[inline(always)]
 pub(super) fn ipv6<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8; 40], u16)> {
     let mut after = *cursor;
     let header: &[u8; 40] = after.take()?;
@@ -233,6 +257,7 @@ pub(super) fn ipv6<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8; 40], u16)> {
 
 /// Reads IPv6 extension headers from one of kind `next` on; returns the protocol behind them and the fragment bits
 /// (`parse_ipv6_ext_hdrs`). Behind a fragment that is not the first there is none: the protocol stays "fragment".
+#[inline(always)]
 pub(super) fn ipv6_extensions(cursor: &mut Cursor<'_>, mut next: u8) -> Option<(u8, u8)> {
     let mut frag = 0;
     loop {
@@ -260,7 +285,8 @@ pub(super) fn ipv6_extensions(cursor: &mut Cursor<'_>, mut next: u8) -> Option<(
 }
 
 impl Walk<'_, '_> {
-    fn frame(mut self, packet_type: u32, config: ExtractConfig) -> Option<()> {
+    #[inline(always)]
+    fn frame(&mut self, packet_type: u32, config: ExtractConfig) -> Option<()> {
         let dl_type = if packet_type == 0 {
             let eth = ethernet(&mut self.cursor, config.vlans())?;
             let [t0, t1] = eth.dl_type.to_be_bytes();
@@ -280,11 +306,11 @@ impl Walk<'_, '_> {
         };
 
         if is_mpls(dl_type) {
-            self.layers.l2_5_ofs = self.cursor.offset();
+            self.layers.offsets.set(Offsets::L2_5, self.cursor.offset());
             let stack = mpls(&mut self.cursor);
             self.push.bytes(MPLS, stack);
         }
-        self.layers.l3_ofs = self.cursor.offset();
+        self.layers.offsets.set(Offsets::L3, self.cursor.offset());
         match dl_type {
             ETH_IPV4 => self.ipv4(),
             ETH_IPV6 => self.ipv6(),
@@ -295,6 +321,7 @@ impl Walk<'_, '_> {
     }
 
     /// Notes the connection's original tuple if it is of this packet's address family, and pushes its addresses.
+    #[inline(always)]
     fn ct_tuple(&mut self, ipv6: bool) {
         let Some(ct) = self.ct.as_mut().filter(|ct| ct.md.orig_ipv6 == ipv6 && ct.md.orig_proto != 0) else {
             return;
@@ -312,10 +339,11 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn ipv4(mut self) -> Option<()> {
+    #[inline(always)]
+    fn ipv4(&mut self) -> Option<()> {
         let Ipv4 { header, padding, frag } = ipv4(&mut self.cursor)?;
         self.layers.ipv4 = true;
-        self.layers.l2_pad_size = padding;
+        self.layers.offsets.set(Offsets::PADDING, padding);
         let addresses: &[u8; 8] = header.last_chunk()?;
         self.push.word(NW_SRC, u64::from_ne_bytes(*addresses));
         self.ct_tuple(false);
@@ -324,9 +352,10 @@ impl Walk<'_, '_> {
         self.transport(frag, proto, |ports| hash::rss_ipv4(*addresses, proto, ports))
     }
 
-    fn ipv6(mut self) -> Option<()> {
+    #[inline(always)]
+    fn ipv6(&mut self) -> Option<()> {
         let (header, padding) = ipv6(&mut self.cursor)?;
-        self.layers.l2_pad_size = padding;
+        self.layers.offsets.set(Offsets::PADDING, padding);
         let addresses: &[u8; 32] = header.last_chunk()?;
         self.push.bytes(IPV6_SRC, addresses);
         self.ct_tuple(true);
@@ -339,7 +368,8 @@ impl Walk<'_, '_> {
         self.transport(frag, proto, |ports| hash::rss_ipv6(addresses, next_header, ports))
     }
 
-    fn arp(mut self) -> Option<()> {
+    #[inline(always)]
+    fn arp(&mut self) -> Option<()> {
         let arp: &[u8; 28] = self.cursor.take()?;
         // Ethernet and IPv4 addresses, or nothing of it counts.
         let rest = arp.strip_prefix(&[0, 1, 0x08, 0x00, 6, 4])?;
@@ -357,6 +387,7 @@ impl Walk<'_, '_> {
     }
 
     /// Pushes two addresses and what stands behind them in the key.
+    #[inline(always)]
     fn mac_pair(&mut self, sha: &[u8; 6], tha: &[u8; 6], tcp_flags: u16) {
         let &[s0, s1, s2, s3, s4, s5] = sha;
         let &[t0, t1, t2, t3, t4, t5] = tha;
@@ -365,7 +396,8 @@ impl Walk<'_, '_> {
         self.push.word(ARP_MACS + 1, pair([t2, t3, t4, t5], [f0, f1, 0, 0]));
     }
 
-    fn nsh(self) -> Option<()> {
+    #[inline(always)]
+    fn nsh(&mut self) -> Option<()> {
         let &[b0, b1, mdtype, np, p0, p1, p2, p3] = self.cursor.peek()?;
         let base = u16::from_be_bytes([b0, b1]);
         let len = usize::from(base & 0x3f) * 4;
@@ -391,8 +423,9 @@ impl Walk<'_, '_> {
         Some(())
     }
 
-    fn transport(mut self, frag: u8, proto: u8, rss: impl FnOnce([u8; 4]) -> u32) -> Option<()> {
-        self.layers.l4_ofs = self.cursor.offset();
+    #[inline(always)]
+    fn transport(&mut self, frag: u8, proto: u8, rss: impl Fn([u8; 4]) -> u32) -> Option<()> {
+        self.layers.offsets.set(Offsets::L4, self.cursor.offset());
         if frag & NW_FRAG_LATER != 0 {
             self.later_fragment();
             return Some(());
@@ -403,13 +436,13 @@ impl Walk<'_, '_> {
                 let ports = *self.cursor.peek()?;
                 self.push.word(TCP_FLAGS, pair([0; 4], [f0, f1, 0, 0]));
                 self.layers.proto = Offloads::L4_TCP;
-                self.layers.hash = Some(rss(ports));
+                self.layers.hash = (!self.hashed).then(|| rss(ports));
                 self.ports(ports);
             }
             IP_UDP => {
                 let ports = *self.cursor.peek::<8>()?.first_chunk()?;
                 self.layers.proto = Offloads::L4_UDP;
-                self.layers.hash = Some(rss(ports));
+                self.layers.hash = (!self.hashed).then(|| rss(ports));
                 self.ports(ports);
             }
             IP_SCTP => {
@@ -433,11 +466,13 @@ impl Walk<'_, '_> {
     }
 
     /// Pushes both ports, and those of the connection's original direction.
+    #[inline(always)]
     fn ports(&mut self, ports: [u8; 4]) {
         self.push.word(PORTS, pair(ports, self.ct.as_ref().map_or([0; 4], |ct| ct.ports)));
     }
 
     /// A later fragment has no ports, but its connection has.
+    #[inline(always)]
     fn later_fragment(&mut self) {
         let Some(ct) = &self.ct else { return };
         let has_ports = match ct.proto {
@@ -451,6 +486,7 @@ impl Walk<'_, '_> {
         }
     }
 
+    #[inline(always)]
     fn icmpv6(&mut self) -> Option<()> {
         let &[kind, code, _, _, r0, r1, r2, r3] = self.cursor.take()?;
         let ports = [0, kind, 0, code];

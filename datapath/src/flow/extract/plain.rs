@@ -3,7 +3,7 @@
 //! Whatever it accepts, [`super::headers`] would extract to the same words; the tests hold it to that.
 
 use super::push::{DP_HASH, MACS, NW_PROTO, NW_SRC, PORTS, TCP_FLAGS, pair};
-use super::{Layers, Miniflow};
+use super::{Layers, Miniflow, Offsets};
 use crate::flow::hash;
 use crate::flow::proto::{IP_TCP, IP_UDP};
 use crate::offload::Offloads;
@@ -96,10 +96,7 @@ pub(super) fn extract(packet: &mut Packet, mini: &mut Miniflow) -> bool {
         }
     };
     let layers = Layers {
-        l2_pad_size,
-        l2_5_ofs: NO_OFFSET,
-        l3_ofs: ETH as u16,
-        l4_ofs: L4 as u16,
+        offsets: Offsets::new(l2_pad_size, NO_OFFSET, ETH as u16, L4 as u16),
         proto: flags,
         ipv4: true,
         hash: Some(hash),

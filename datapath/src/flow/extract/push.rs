@@ -49,51 +49,81 @@ const _: () = {
 /// The word that holds two 32-bit fields, in memory order.
 #[inline(always)]
 pub(super) const fn pair(first: [u8; 4], second: [u8; 4]) -> u64 {
-    let ([a, b, c, d], [e, f, g, h]) = (first, second);
-    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    // Not `from_ne_bytes` of all eight, which compiles to shifting bytes.
+    let (first, second) = (u32::from_ne_bytes(first) as u64, u32::from_ne_bytes(second) as u64);
+    if cfg!(target_endian = "little") { first | (second << 32) } else { (first << 32) | second }
 }
 
-/// Appends words in map order.
+/// Appends words in map order. Both halves of the map, and the length, are plain values, to live in registers.
 pub(super) struct Push<'a> {
-    pub(super) map: Map,
+    low: u64,
+    high: u64,
     len: usize,
     values: &'a mut [u64; FLOW_WORDS],
 }
 
 impl<'a> Push<'a> {
+    #[inline(always)]
     pub(super) fn new(values: &'a mut [u64; FLOW_WORDS]) -> Self {
-        Self { map: [0; 2], len: 0, values }
+        Self { low: 0, high: 0, len: 0, values }
+    }
+
+    #[inline(always)]
+    pub(super) const fn map(&self) -> Map {
+        [self.low, self.high]
+    }
+
+    /// Names the words of which `bits` says which behind `index`.
+    #[inline(always)]
+    fn name(&mut self, index: usize, bits: u64) {
+        debug_assert!(self.high >> (index.max(64) - 64) == 0 && (index >= 64 || self.low >> index == 0));
+        if index < 64 {
+            self.low |= bits << index;
+        } else {
+            self.high |= bits << (index - 64);
+        }
+    }
+
+    #[inline(always)]
+    fn value(&mut self, value: u64) {
+        self.values[self.len] = value;
+        self.len += 1;
     }
 
     /// Appends word number `index` of the key; it must lie behind all words so far.
     #[inline(always)]
     pub(super) fn word(&mut self, index: usize, value: u64) {
-        debug_assert!(self.map[1] >> (index.max(64) - 64) == 0 && (index >= 64 || self.map[1] == 0));
-        self.map[index / 64] |= 1 << (index % 64);
-        self.values[self.len] = value;
-        self.len += 1;
+        self.name(index, 1);
+        self.value(value);
     }
 
-    /// Appends bytes from word number `index` on; a last part of less than eight bytes is filled up with zeros.
+    /// Appends bytes from word number `index` on, all in the same half of the map and fewer than 64 words; a last part of
+    /// less than eight bytes is filled up with zeros.
     #[inline(always)]
     pub(super) fn bytes(&mut self, index: usize, bytes: &[u8]) {
         let (whole, rest) = bytes.as_chunks::<8>();
-        for (i, &word) in whole.iter().enumerate() {
-            self.word(index + i, u64::from_ne_bytes(word));
+        let count = bytes.len().div_ceil(8);
+        self.name(index, (1 << count) - 1);
+        for &word in whole {
+            self.value(u64::from_ne_bytes(word));
         }
         if !rest.is_empty() {
             let mut word = [0; 8];
             word[..rest.len()].copy_from_slice(rest);
-            self.word(index + whole.len(), u64::from_ne_bytes(word));
+            self.value(u64::from_ne_bytes(word));
         }
     }
 
-    /// Adds bits to a word already appended, which has `index`, if it has.
+    /// Adds bits to word number `index`, which was appended before.
+    #[inline(always)]
     pub(super) fn amend(&mut self, index: usize, bits: u64) {
-        let (unit, bit) = (index / 64, 1u64 << (index % 64));
-        debug_assert!(self.map[unit] & bit != 0);
-        let before =
-            (self.map[unit] & (bit - 1)).count_ones() + if unit == 0 { 0 } else { self.map[0].count_ones() };
-        self.values[before as usize] |= bits;
+        let below = |map: u64, bit: usize| (map & ((1 << bit) - 1)).count_ones() as usize;
+        let position = if index < 64 {
+            below(self.low, index)
+        } else {
+            self.low.count_ones() as usize + below(self.high, index - 64)
+        };
+        debug_assert!(position < self.len);
+        self.values[position] |= bits;
     }
 }

@@ -1,7 +1,7 @@
 //! The few fields that simple match looks at, without making a key.
 
 use super::headers::{Cursor, ethernet, ipv4, ipv6, ipv6_extensions, mpls};
-use super::{ExtractConfig, Layers};
+use super::{ExtractConfig, Layers, Offsets};
 use crate::flow::key::NW_FRAG_LATER;
 use crate::flow::proto::{ETH_IPV4, ETH_IPV6, IP_SCTP, IP_TCP, IP_UDP, is_mpls};
 use crate::offload::Offloads;
@@ -37,11 +37,11 @@ pub fn extract_simple(packet: &mut Packet, config: ExtractConfig) -> Option<Simp
     };
     let mut layers = Layers::default();
     if is_mpls(eth.dl_type) {
-        layers.l2_5_ofs = cursor.offset();
+        layers.offsets.set(Offsets::L2_5, cursor.offset());
         // OVS leaves l3_ofs at the stack here; behind it is where extraction, and so every action, looks for it.
         mpls(&mut cursor);
     }
-    layers.l3_ofs = cursor.offset();
+    layers.offsets.set(Offsets::L3, cursor.offset());
     let _stopped_early = network(&mut cursor, &mut key, &mut layers).is_none();
     layers.store(packet);
     Some(key)
@@ -52,20 +52,20 @@ fn network(cursor: &mut Cursor<'_>, key: &mut SimpleKey, layers: &mut Layers) ->
         ETH_IPV4 => {
             let ip = ipv4(cursor)?;
             layers.ipv4 = true;
-            layers.l2_pad_size = ip.padding;
+            layers.offsets.set(Offsets::PADDING, ip.padding);
             key.nw_frag = ip.frag;
             ip.header[9]
         }
         ETH_IPV6 => {
             let (header, padding) = ipv6(cursor)?;
-            layers.l2_pad_size = padding;
+            layers.offsets.set(Offsets::PADDING, padding);
             let (proto, frag) = ipv6_extensions(cursor, header[6])?;
             key.nw_frag = frag;
             proto
         }
         _ => return None,
     };
-    layers.l4_ofs = cursor.offset();
+    layers.offsets.set(Offsets::L4, cursor.offset());
     if key.nw_frag & NW_FRAG_LATER == 0 {
         match proto {
             IP_TCP => {
