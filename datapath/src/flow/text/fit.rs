@@ -53,22 +53,31 @@ impl Kinds {
     }
 }
 
+/// What attributes are measured by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// Most tags that extraction looks at.
+    pub vlan_limit: usize,
+    /// Whether a tunnel may lack its TTL, because what is wildcarded was not printed.
+    pub dumped: bool,
+}
+
 /// Writes the flow that `attrs` say into `flow`.
 ///
 /// # Errors
 /// If they do not fit; `flow` then has what was understood.
-pub(crate) fn key(attrs: &[Attr], vlan_limit: usize, flow: &mut Flow) -> Fitness {
+pub(crate) fn key(attrs: &[Attr], rules: Rules, flow: &mut Flow) -> Fitness {
     *flow = Flow::default();
-    Fitter { flow, key: None, vlan_limit, depth: 0, attrs, expected: Kinds::default() }.fit()
+    Fitter { flow, key: None, rules, depth: 0, attrs, expected: Kinds::default() }.fit()
 }
 
 /// Writes the mask that `attrs` say, for a flow with this `key`, into `mask`.
 ///
 /// # Errors
 /// As [`key`].
-pub(crate) fn mask(attrs: &[Attr], vlan_limit: usize, key: &Flow, mask: &mut Flow) -> Fitness {
+pub(crate) fn mask(attrs: &[Attr], rules: Rules, key: &Flow, mask: &mut Flow) -> Fitness {
     *mask = Flow::default();
-    Fitter { flow: mask, key: Some(key), vlan_limit, depth: 0, attrs, expected: Kinds::default() }.fit()
+    Fitter { flow: mask, key: Some(key), rules, depth: 0, attrs, expected: Kinds::default() }.fit()
 }
 
 struct Fitter<'a> {
@@ -76,7 +85,7 @@ struct Fitter<'a> {
     flow: &'a mut Flow,
     /// If a mask is being filled, the key that it goes with.
     key: Option<&'a Flow>,
-    vlan_limit: usize,
+    rules: Rules,
     depth: usize,
     /// The attributes at this depth.
     attrs: &'a [Attr],
@@ -143,6 +152,7 @@ impl<'a> Fitter<'a> {
             self.flow.vlans[0].tpid.set(u16::MAX);
             self.flow.vlans[0].tci.set(u16::MAX);
             self.take(Kind::Vlan);
+            self.cut_off_tag();
         }
         self.behind_tags()?;
         self.check()
@@ -167,7 +177,7 @@ impl<'a> Fitter<'a> {
         }
         if let Some(Attr::Tunnel(parts)) = self.find(Kind::Tunnel) {
             let is_mask = self.is_mask();
-            if !tunnel::to_flow(parts, is_mask, &mut self.flow.tunnel) {
+            if !tunnel::to_flow(parts, is_mask, &mut self.flow.tunnel) && !self.rules.dumped {
                 return self.error(Kind::Tunnel, "a tunnel needs `ttl=`");
             }
             self.expected.add(Kind::Tunnel);
@@ -245,12 +255,13 @@ impl<'a> Fitter<'a> {
     /// The tag at this depth, and what it encapsulates.
     fn tags(mut self) -> Fitness {
         loop {
-            let more = self.depth < self.vlan_limit.min(self.flow.vlans.len())
+            let more = self.depth < self.rules.vlan_limit.min(self.flow.vlans.len())
                 && match self.key {
                     Some(key) => key.vlans[self.depth].tci.get() & VLAN_CFI != 0,
                     None => is_vlan(self.flow.dl_type.get()),
                 };
             if !more {
+                self.cut_off_tag();
                 return self.check();
             }
             for kind in [Kind::Vlan, Kind::Encap] {
@@ -276,6 +287,9 @@ impl<'a> Fitter<'a> {
                 // `fitness` says which of the two is missing.
                 let (Some(_), Some(encap)) = (self.find(Kind::Vlan), encap) else { return fitness };
                 if tci == 0 {
+                    // As extraction leaves a tag that the frame ends in. OVS leaves no type, and so cannot read back
+                    // the flow that it prints.
+                    self.flow.dl_type = std::mem::take(&mut self.flow.vlans[self.depth]).tpid;
                     return match encap.first() {
                         Some(first) if fitness.is_ok() => Err(Misfit {
                             depth: self.depth + 1,
@@ -300,6 +314,19 @@ impl<'a> Fitter<'a> {
             self.ethertype()?;
             self.behind_tags()?;
         }
+    }
+
+    /// If a mask is for a frame that ends in its tag: the attributes of that tag, of which there is only the mask.
+    fn cut_off_tag(&mut self) {
+        let ends_here = self.depth < self.rules.vlan_limit.min(self.flow.vlans.len());
+        if !ends_here || !self.key.is_some_and(|key| is_vlan(key.dl_type.get())) {
+            return;
+        }
+        if let Some(Attr::Vlan(tci)) = self.find(Kind::Vlan) {
+            self.flow.vlans[self.depth].tci.set(*tci);
+        }
+        self.expected.add(Kind::Vlan);
+        self.expected.add(Kind::Encap);
     }
 
     /// MPLS, or the network and transport headers.

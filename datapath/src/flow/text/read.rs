@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::MAX_VLANS;
 use super::attr::{Attr, Kind};
-use super::fit::{self, Fit, Misfit};
+use super::fit::{self, Fit, Misfit, Rules};
 use super::format;
 use super::names::PortNames;
 use super::parse::{Parser, Place};
@@ -93,7 +93,8 @@ impl<'a> FlowSyntax<'a> {
         let mut parser = Parser::new(text, self.names, false);
         let attrs = Attrs::read(&mut parser, &[])?;
         let mut key = Flow::default();
-        match fit::key(&attrs.key, self.vlan_limit, &mut key) {
+        let rules = Rules { vlan_limit: self.vlan_limit, dumped: false };
+        match fit::key(&attrs.key, rules, &mut key) {
             Ok(()) => Ok((key, None)),
             Err(misfit) if misfit.fit == Fit::Error => Err(blame(misfit, &parser.places)),
             Err(misfit) => Ok((key, Some(misfit.fit))),
@@ -150,8 +151,9 @@ impl Attrs {
     fn strict(mut self, vlan_limit: usize, places: &[Place]) -> Result<ParsedFlow, TextError> {
         drop_no_ethertype(&mut self.key, &self.mask);
         let (mut key, mut mask) = (Flow::default(), Flow::default());
-        fit::key(&self.key, vlan_limit, &mut key).map_err(|misfit| blame(misfit, places))?;
-        fit::mask(&self.mask, vlan_limit, &key, &mut mask).map_err(|misfit| blame(misfit, places))?;
+        let rules = Rules { vlan_limit, dumped: false };
+        fit::key(&self.key, rules, &mut key).map_err(|misfit| blame(misfit, places))?;
+        fit::mask(&self.mask, rules, &key, &mut mask).map_err(|misfit| blame(misfit, places))?;
         Ok(ParsedFlow { ufid: self.ufid, key, mask })
     }
 
@@ -170,8 +172,9 @@ impl Attrs {
             Ok(()) | Err(_) => Ok(()),
         };
         let (mut key, mut mask) = (Flow::default(), Flow::default());
-        complete(fit::key(&self.key, vlan_limit, &mut key))?;
-        complete(fit::mask(&self.mask, vlan_limit, &key, &mut mask))?;
+        let rules = Rules { vlan_limit, dumped: true };
+        complete(fit::key(&self.key, rules, &mut key))?;
+        complete(fit::mask(&self.mask, rules, &key, &mut mask))?;
         Ok(ParsedFlow { ufid: self.ufid, key, mask })
     }
 }
