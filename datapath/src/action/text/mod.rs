@@ -3,6 +3,12 @@
 //! Owns the syntax of action lists as `ovs-appctl dpctl/dump-flows` prints and `dpctl/add-flow` reads them, and the line
 //! of a dumped flow. It never runs actions. Counterpart: `format_odp_actions`, `odp_actions_from_string` of OVS
 //! `lib/odp-util.c`.
+//!
+//! As for flows ([`crate::flow::text`]) text is the same byte for byte, but for what OVS cannot read back:
+//! - all actions are read that are printed, `drop` inside others too;
+//! - a tunnel is set as a whole, without masks, and needs a TTL; `encap` cannot be set;
+//! - `userspace(pid=N)` has no user data, where OVS makes it 48 zero bytes;
+//! - bytes of `md2=` and `cookie=` keep a zero in front.
 
 mod ct;
 mod dump;

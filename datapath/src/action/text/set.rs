@@ -112,7 +112,7 @@ pub(super) fn parse(p: &mut Parser<'_>) -> Result<Action, TextError> {
     let (mut key, mut mask) = (Flow::default(), Flow::default());
     let exact = match (&key_attr, &mask_attr) {
         (Attr::Tunnel(parts), _) => {
-            if !tunnel::to_flow(parts, false, &mut key.tunnel) {
+            if !tunnel::to_flow(parts, false, false, &mut key.tunnel) {
                 return error("a tunnel needs `ttl=`");
             }
             mask.tunnel = Flow::all_ones().tunnel;

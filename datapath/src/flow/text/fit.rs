@@ -177,7 +177,8 @@ impl<'a> Fitter<'a> {
         }
         if let Some(Attr::Tunnel(parts)) = self.find(Kind::Tunnel) {
             let is_mask = self.is_mask();
-            if !tunnel::to_flow(parts, is_mask, &mut self.flow.tunnel) && !self.rules.dumped {
+            let dumped = self.rules.dumped;
+            if !tunnel::to_flow(parts, is_mask, dumped, &mut self.flow.tunnel) && !dumped {
                 return self.error(Kind::Tunnel, "a tunnel needs `ttl=`");
             }
             self.expected.add(Kind::Tunnel);
@@ -244,6 +245,9 @@ impl<'a> Fitter<'a> {
             return Ok(());
         };
         if key.packet_type.get() != 0 {
+            self.flow.dl_type.set(u16::MAX);
+        } else if key.dl_type.get() < ETH_TYPE_MIN && self.rules.dumped {
+            // Inside `encap()` this is not printed.
             self.flow.dl_type.set(u16::MAX);
         } else if key.dl_type.get() < ETH_TYPE_MIN {
             let message = "a frame without Ethernet type needs `eth_type(0/0xffff)` to say so";

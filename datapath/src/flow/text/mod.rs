@@ -3,6 +3,14 @@
 //! Owns the syntax of keys and masks as `ovs-appctl dpctl/dump-flows` prints and `dpctl/add-flow` reads them. It never
 //! looks at packets and knows no actions (see [`crate::action::text`]). Counterpart: OVS `lib/odp-util.c`.
 //!
+//! Text is the same byte for byte, but for a few cases in which OVS loses what it prints or reads:
+//! - numbers that do not fit, members named twice: refused, where OVS keeps low bits, or the last;
+//! - `nsh(...)` and the ports of `ct_tuple6(...)` are read as they are printed;
+//! - `eth_type(0/0xffff)`, for frames without Ethernet type, and tags that a frame ends in, are read back;
+//! - GENEVE options without data, type or length, as wildcards are printed, are read as wildcards;
+//! - masks of ERSPAN metadata are printed; its hardware id has all 6 bits;
+//! - the ARP opcode 255 of a key is not printed as 65535.
+//!
 //! Text and [`Flow`] meet in a list of attributes, one for each `name(...)`: `parse` and `format` are between text and
 //! attributes, `fit` and `from_flow` between attributes and flows.
 

@@ -5,7 +5,7 @@ use super::parse::Parser;
 use super::put::TUNNEL_FLAGS;
 use super::scan::{Cursor, Masked, TextError};
 use super::tunnel::TunnelAttr;
-use crate::flow::{TNL_F_CSUM, TNL_F_DONT_FRAGMENT, TNL_F_MASK, TNL_F_OAM};
+use crate::flow::{TNL_F_CSUM, TNL_F_DONT_FRAGMENT, TNL_F_KEY, TNL_F_MASK, TNL_F_OAM};
 
 /// Reads what follows `tunnel(`, with the closing parenthesis.
 pub(super) fn inside(p: &mut Parser<'_>) -> Result<Masked<Vec<TunnelAttr>>, TextError> {
@@ -45,7 +45,6 @@ pub(super) fn inside(p: &mut Parser<'_>) -> Result<Masked<Vec<TunnelAttr>>, Text
             }
             "geneve" => put(both(options(p)?, TunnelAttr::Geneve)),
             "flags" => {
-                // The key flag goes with tun_id and is not kept by itself.
                 let (flags, flags_mask) = p.cur.flags(TUNNEL_FLAGS, TNL_F_MASK.into(), p.masks)?;
                 p.cur.expect(")")?;
                 key.extend(flag_attrs(flags as u16));
@@ -69,6 +68,7 @@ fn flag_attrs(flags: u16) -> impl Iterator<Item = TunnelAttr> {
         (TNL_F_DONT_FRAGMENT, TunnelAttr::DontFragment),
         (TNL_F_CSUM, TunnelAttr::Csum),
         (TNL_F_OAM, TunnelAttr::Oam),
+        (TNL_F_KEY, TunnelAttr::Key),
     ];
     attrs.into_iter().filter(move |(bit, _)| flags & bit != 0).map(|(_, attr)| attr)
 }

@@ -25,10 +25,23 @@ pub(crate) enum TunnelAttr {
     TpSrc(u16),
     TpDst(u16),
     Oam,
-    Vxlan { id: u16, flags: u8 },
+    Vxlan {
+        id: u16,
+        flags: u8,
+    },
     Geneve(Vec<u8>),
-    Erspan { ver: u8, idx: u32, dir: u8, hwid: u8 },
-    Gtpu { flags: u8, msgtype: u8 },
+    Erspan {
+        ver: u8,
+        idx: u32,
+        dir: u8,
+        hwid: u8,
+    },
+    Gtpu {
+        flags: u8,
+        msgtype: u8,
+    },
+    /// `flags(key)`: says what [`Self::Id`] says already, except in a dump, which leaves out an id that is wildcarded.
+    Key,
 }
 
 impl TunnelAttr {
@@ -51,6 +64,7 @@ impl TunnelAttr {
             Self::Geneve(options) => Self::Geneve(vec![0; options.len()]),
             Self::Erspan { .. } => Self::Erspan { ver: 0, idx: 0, dir: 0, hwid: 0 },
             Self::Gtpu { .. } => Self::Gtpu { flags: 0, msgtype: 0 },
+            Self::Key => Self::Key,
         }
     }
 
@@ -72,7 +86,8 @@ impl TunnelAttr {
             | Self::Vxlan { .. }
             | Self::Geneve(_)
             | Self::Erspan { .. }
-            | Self::Gtpu { .. } => 0,
+            | Self::Gtpu { .. }
+            | Self::Key => 0,
         }
     }
 }
@@ -146,7 +161,7 @@ fn format_part(members: &mut Members<'_>, key: &TunnelAttr, mask: Option<&Tunnel
         T::Ipv6Dst(key) => members.ipv6("ipv6_dst", *key, of!(mask, T::Ipv6Dst(m) => *m)),
         T::Tos(key) => members.hex("tos", *key, of!(mask, T::Tos(m) => *m)),
         T::Ttl(key) => members.dec("ttl", *key, of!(mask, T::Ttl(m) => *m)),
-        T::DontFragment | T::Csum | T::Oam => Ok(()),
+        T::DontFragment | T::Csum | T::Oam | T::Key => Ok(()),
         T::TpSrc(key) => members.dec("tp_src", *key, of!(mask, T::TpSrc(m) => *m)),
         T::TpDst(key) => members.dec("tp_dst", *key, of!(mask, T::TpDst(m) => *m)),
         T::Vxlan { id, flags } => {
@@ -254,8 +269,8 @@ pub(crate) fn from_flow(data: &Tunnel, key: &Tunnel, export_mask: bool) -> Vec<T
 }
 
 /// Writes the parts into `tunnel`; false if they lack the TTL, without which they are no tunnel
-/// (OVS `odp_tun_key_from_attr__`).
-pub(crate) fn to_flow(attrs: &[TunnelAttr], is_mask: bool, tunnel: &mut Tunnel) -> bool {
+/// (OVS `odp_tun_key_from_attr__`). `dumped` are parts of which what is wildcarded was left out.
+pub(crate) fn to_flow(attrs: &[TunnelAttr], is_mask: bool, dumped: bool, tunnel: &mut Tunnel) -> bool {
     use TunnelAttr as T;
     let mut ttl = false;
     for attr in attrs {
@@ -272,6 +287,7 @@ pub(crate) fn to_flow(attrs: &[TunnelAttr], is_mask: bool, tunnel: &mut Tunnel) 
                 ttl = true;
             }
             T::DontFragment | T::Csum | T::Oam => {}
+            T::Key => tunnel.flags |= if dumped { TNL_F_KEY } else { 0 },
             T::TpSrc(port) => tunnel.tp_src.set(*port),
             T::TpDst(port) => tunnel.tp_dst.set(*port),
             T::Vxlan { id, flags } => {
