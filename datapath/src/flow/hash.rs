@@ -36,7 +36,7 @@ pub fn words(words: &[u32], basis: u32) -> u32 {
 
 /// Hashes one word (`hash_int`).
 pub const fn int(word: u32, basis: u32) -> u32 {
-    finish(add(basis, word), 8)
+    finish(add(add(word, 0), basis), 8)
 }
 
 /// The 5-tuple hash of a TCP or UDP packet over IPv4, as extraction computes it for a packet without one. `addresses` are
@@ -148,5 +148,7 @@ mod tests {
         // MurmurHash3_x86_32 of "test" with seed 0, a well-known value; its length argument is the same.
         assert_eq!(words(&[u32::from_le_bytes(*b"test")], 0), 0xba6b_d213);
         assert_eq!(words(&[], 0), 0);
+        // Computed with OVS's own function.
+        assert_eq!(int(5, 7), 0x3b7b_23aa);
     }
 }

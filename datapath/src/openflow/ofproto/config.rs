@@ -1,0 +1,322 @@
+//! Changing bridges, ports, rules and groups.
+
+use std::sync::Arc;
+
+use super::Ofproto;
+use crate::openflow::bridge::group::GroupTable;
+use crate::openflow::bridge::port::PortSpec;
+use crate::openflow::bridge::rule::{RuleError, check_actions};
+use crate::openflow::bridge::table::{FlowContext, RuleFilter, TableConfig};
+use crate::openflow::bridge::{
+    Bridge, BridgeId, FailMode, FlowChange, FragmentHandling, GroupError, Peer, PortError, PortFlags,
+    VlanConfig,
+};
+use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
+use crate::openflow::group::GroupMod;
+use crate::openflow::mac_learning::MacTable;
+use crate::openflow::rule_match::Match;
+use crate::openflow::{OfAction, classifier::PrefixField};
+use crate::types::{OfPort, TableId, Time};
+
+/// Why a bridge or port was not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// No such bridge.
+    #[error("no bridge")]
+    NoBridge,
+    /// No such port.
+    #[error("no port {0} in the bridge")]
+    NoPort(u16),
+    /// The name is taken.
+    #[error("there is a bridge {0} already")]
+    NameTaken(String),
+    /// A port was refused.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// A rule was refused.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// A group was refused.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+}
+
+impl Ofproto {
+    fn bridge_mut(&mut self, id: BridgeId) -> Result<&mut Bridge, ConfigError> {
+        self.changed = true;
+        self.bridges.get_mut(&id).map(Arc::make_mut).ok_or(ConfigError::NoBridge)
+    }
+
+    /// Adds a bridge without ports.
+    ///
+    /// # Errors
+    /// [`ConfigError::NameTaken`].
+    pub fn add_bridge(
+        &mut self,
+        name: &str,
+        fail_mode: FailMode,
+        now: Time,
+    ) -> Result<BridgeId, ConfigError> {
+        if self.bridge_named(name).is_some() {
+            return Err(ConfigError::NameTaken(name.to_owned()));
+        }
+        self.last_bridge.0 += 1;
+        let id = self.last_bridge;
+        self.bridges.insert(id, Arc::new(Bridge::new(id, name, fail_mode)));
+        self.learning.tables.insert(id, MacTable::default());
+        self.flush_rules(id, now)?;
+        Ok(id)
+    }
+
+    /// Removes a bridge and all that is in it.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn remove_bridge(&mut self, id: BridgeId) -> Result<(), ConfigError> {
+        let bridge = self.bridges.remove(&id).ok_or(ConfigError::NoBridge)?;
+        for rule in bridge.find_rules(&all_rules(&Match::catch_all())) {
+            self.rule_stats.remove(&rule.id);
+        }
+        self.learning.tables.remove(&id);
+        self.table_stats.retain(|(of, _), _| *of != id);
+        self.group_stats.retain(|(of, _), _| *of != id);
+        self.patch_stats.retain(|(of, _), _| *of != id);
+        self.by_port.retain(|_, (of, _)| *of != id);
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Deletes all rules and groups; a bridge that stands alone becomes a learning switch then.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn flush_rules(&mut self, id: BridgeId, now: Time) -> Result<FlowChange, ConfigError> {
+        let found = self.bridge(id).ok_or(ConfigError::NoBridge)?.find_rules(&all_rules(&Match::catch_all()));
+        let bridge = Arc::make_mut(self.bridges.get_mut(&id).ok_or(ConfigError::NoBridge)?);
+        let gone = bridge.remove_rules(&found, &mut self.rule_stats);
+        *bridge.groups_mut() = GroupTable::default();
+        self.group_stats.retain(|(of, _), _| *of != id);
+        self.changed = true;
+        if bridge.fail_mode == FailMode::Standalone {
+            self.flow_mod(id, &normal_rule(), now)?;
+        }
+        Ok(gone)
+    }
+
+    /// Changes what a bridge does without a controller; deletes its rules if that is new.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn set_fail_mode(&mut self, id: BridgeId, fail_mode: FailMode, now: Time) -> Result<(), ConfigError> {
+        let bridge = self.bridge_mut(id)?;
+        if std::mem::replace(&mut bridge.fail_mode, fail_mode) != fail_mode {
+            self.flush_rules(id, now)?;
+        }
+        Ok(())
+    }
+
+    /// Changes whether NORMAL forwards packets to reserved addresses.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn set_forward_bpdu(&mut self, id: BridgeId, on: bool) -> Result<(), ConfigError> {
+        self.bridge_mut(id)?.forward_bpdu = on;
+        Ok(())
+    }
+
+    /// Changes what tables see of fragments.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn set_fragments(&mut self, id: BridgeId, handling: FragmentHandling) -> Result<(), ConfigError> {
+        self.bridge_mut(id)?.fragments = handling;
+        Ok(())
+    }
+
+    /// Configures a table.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn set_table_config(
+        &mut self,
+        id: BridgeId,
+        table: TableId,
+        config: TableConfig,
+    ) -> Result<(), ConfigError> {
+        self.bridge_mut(id)?.set_table_config(table, config);
+        Ok(())
+    }
+
+    /// Changes which fields a table indexes by prefix.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn set_prefixes(
+        &mut self,
+        id: BridgeId,
+        table: TableId,
+        prefixes: &[PrefixField],
+    ) -> Result<(), ConfigError> {
+        let bridge = self.bridge_mut(id)?;
+        let config = bridge.table(table).map(|table| table.config.clone()).unwrap_or_default();
+        bridge.set_table_config(table, TableConfig { prefixes: prefixes.to_vec(), ..config });
+        Ok(())
+    }
+
+    /// Adds a port and returns its OpenFlow number.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge, or the port is refused.
+    pub fn add_port(&mut self, id: BridgeId, spec: &PortSpec) -> Result<OfPort, ConfigError> {
+        let port = self.bridge_mut(id)?.add_port(spec)?;
+        if let Some(odp_port) = spec.odp_port {
+            self.by_port.insert(odp_port, (id, port));
+        }
+        Ok(port)
+    }
+
+    /// Removes a port, and what was learned on it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge or port.
+    pub fn remove_port(&mut self, id: BridgeId, port: OfPort) -> Result<(), ConfigError> {
+        let bridge = self.bridge_mut(id)?;
+        let odp_port = bridge.port(port).and_then(|port| port.odp_port);
+        let bundle = bridge.remove_port(port).ok_or(ConfigError::NoPort(port.0))?;
+        if let Some(odp_port) = odp_port {
+            self.by_port.remove(&odp_port);
+        }
+        if let Some(table) = self.learning.tables.get_mut(&id) {
+            table.flush_port(bundle);
+        }
+        self.patch_stats.remove(&(id, port));
+        Ok(())
+    }
+
+    /// Changes the VLANs of a port, and whether it is protected; forgets what was learned on it if that is new.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge or port.
+    pub fn set_port_vlans(
+        &mut self,
+        id: BridgeId,
+        port: OfPort,
+        config: &VlanConfig,
+        protected: bool,
+    ) -> Result<(), ConfigError> {
+        let bridge = self.bridge_mut(id)?;
+        bridge.port(port).ok_or(ConfigError::NoPort(port.0))?;
+        let changed = bridge.set_vlans(port, config, protected);
+        if let (Some(bundle), Some(table)) = (changed, self.learning.tables.get_mut(&id)) {
+            table.flush_port(bundle);
+        }
+        Ok(())
+    }
+
+    /// Changes the OpenFlow configuration of a port.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge or port.
+    pub fn set_port_flags(
+        &mut self,
+        id: BridgeId,
+        port: OfPort,
+        flags: PortFlags,
+    ) -> Result<(), ConfigError> {
+        let port = self.bridge_mut(id)?.port_mut(port).ok_or(ConfigError::NoPort(port.0))?;
+        port.flags = flags;
+        Ok(())
+    }
+
+    /// Tells that the link of a port went up or down.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge or port.
+    pub fn set_link(&mut self, id: BridgeId, port: OfPort, up: bool) -> Result<(), ConfigError> {
+        self.bridge_mut(id)?.port_mut(port).ok_or(ConfigError::NoPort(port.0))?.link_up = up;
+        Ok(())
+    }
+
+    /// Makes a port lead into another bridge, or nowhere.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge or port.
+    pub fn set_peer(&mut self, id: BridgeId, port: OfPort, peer: Option<Peer>) -> Result<(), ConfigError> {
+        self.bridge_mut(id)?.port_mut(port).ok_or(ConfigError::NoPort(port.0))?.peer = peer;
+        Ok(())
+    }
+
+    /// Adds, changes or deletes rules.
+    ///
+    /// # Errors
+    /// [`ConfigError`]; nothing is changed then.
+    pub fn flow_mod(&mut self, id: BridgeId, change: &FlowMod, now: Time) -> Result<FlowChange, ConfigError> {
+        let bridge = self.bridges.get_mut(&id).map(Arc::make_mut).ok_or(ConfigError::NoBridge)?;
+        let mut context = FlowContext { last_rule: &mut self.last_rule, stats: &mut self.rule_stats, now };
+        let done = bridge.apply_flow_mod(change, &mut context)?;
+        self.changed |= done != FlowChange::default();
+        Ok(done)
+    }
+
+    /// Adds, changes or deletes groups. Rules that use a group that goes, go too.
+    ///
+    /// # Errors
+    /// [`ConfigError`]; nothing is changed then.
+    pub fn group_mod(
+        &mut self,
+        id: BridgeId,
+        change: &GroupMod,
+        now: Time,
+    ) -> Result<FlowChange, ConfigError> {
+        for bucket in &change.buckets {
+            check_actions(&bucket.actions).map_err(|why| GroupError::Action {
+                group: change.group_id,
+                bucket: bucket.id,
+                why,
+            })?;
+        }
+        let bridge = self.bridges.get_mut(&id).map(Arc::make_mut).ok_or(ConfigError::NoBridge)?;
+        let done = bridge.groups_mut().apply(change, now)?;
+        self.changed = true;
+        let everything = Match::catch_all();
+        let mut gone = FlowChange::default();
+        for group in done.deleted {
+            self.group_stats.remove(&(id, group));
+            let filter = RuleFilter { out_group: Some(group), ..all_rules(&everything) };
+            let found = bridge.find_rules(&filter);
+            gone.removed.extend(bridge.remove_rules(&found, &mut self.rule_stats).removed);
+        }
+        Ok(gone)
+    }
+}
+
+/// A filter that lets every rule through.
+pub(super) fn all_rules(everything: &Match) -> RuleFilter<'_> {
+    RuleFilter {
+        table: None,
+        rule_match: everything,
+        cookie: (0, 0),
+        out_port: OfPort::NONE,
+        out_group: None,
+    }
+}
+
+/// What a bridge that stands alone does with every packet.
+fn normal_rule() -> FlowMod {
+    FlowMod {
+        command: FlowModCommand::Add,
+        table: Some(TableId(0)),
+        priority: 0,
+        rule_match: Match::catch_all(),
+        cookie: 0,
+        cookie_mask: 0,
+        new_cookie: Some(0),
+        idle_timeout: 0,
+        hard_timeout: 0,
+        importance: 0,
+        flags: FlowModFlags::default(),
+        out_port: OfPort::NONE,
+        out_group: None,
+        actions: vec![OfAction::Output { port: OfPort::NORMAL, max_len: 0 }],
+    }
+}

@@ -1,0 +1,355 @@
+//! Misses, and the datapath flows that come of them: crediting, revalidation, expiry.
+
+use super::{FlowInfo, Ofproto};
+use crate::action::{Action, Actions, Userspace, UserspaceCookie};
+use crate::flow::Flow;
+use crate::openflow::action::OfAction;
+use crate::openflow::bridge::rule::{Rule, RuleError, check_actions};
+use crate::openflow::bridge::{BridgeId, FlowChange, RuleStats};
+use crate::openflow::xlate::{Cached, XlateIn, XlateOut, require_no_vlan, translate};
+use crate::pipeline::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
+use crate::stats::DropReason;
+use crate::trace::FlowId;
+use crate::types::{OfPort, PortNo, RecircId, TableId, Time};
+use std::sync::Arc;
+
+/// Messages to controllers that are kept until someone asks.
+const MAX_PACKET_INS: usize = 1024;
+/// TCP flags that end a connection: FIN and RST.
+const TCP_END: u16 = 0x0001 | 0x0004;
+
+/// A packet that went to a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketIn {
+    /// Bridge.
+    pub bridge: BridgeId,
+    /// Port that it came in by.
+    pub in_port: OfPort,
+    /// Table of the rule.
+    pub table: TableId,
+    /// Cookie of the rule.
+    pub cookie: u64,
+    /// Why (OpenFlow `ofp_packet_in_reason`).
+    pub reason: u16,
+    /// Controller.
+    pub controller: u16,
+    /// Passed along.
+    pub userdata: Vec<u8>,
+    /// Length of the packet.
+    pub total_len: usize,
+    /// Its first bytes, as many as the action asked for.
+    pub data: Vec<u8>,
+    /// When.
+    pub at: Time,
+}
+
+/// Whether a datapath flow is still right.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is.
+    Keep,
+    /// With these actions.
+    Modify(Actions),
+    /// It is not: packets that it matches may need different actions, or nothing is known about them.
+    Delete,
+}
+
+/// Packets that a datapath flow matched since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Credit {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// When the last one came.
+    pub used: Time,
+    /// TCP flags of all.
+    pub tcp_flags: u16,
+}
+
+impl Ofproto {
+    /// The bridge and port that a packet with this key is at.
+    fn locate(&self, key: &Flow) -> Option<(BridgeId, OfPort)> {
+        if key.recirc_id != 0 {
+            let state = self.recircs.get(RecircId(key.recirc_id))?;
+            let real = !matches!(state.in_port, OfPort::NONE | OfPort::CONTROLLER);
+            let at = state.received_on.filter(|_| real).unwrap_or((state.bridge, state.in_port));
+            let bridge = self.bridges.get(&at.0)?;
+            if !real || bridge.port(at.1).is_some() {
+                return Some(at);
+            }
+        }
+        self.by_port.get(&PortNo(key.in_port)).copied()
+    }
+
+    fn translate_key(&mut self, at: (BridgeId, OfPort), key: &Flow, now: Time, may_learn: bool) -> XlateOut {
+        let (bridges, effects) = self.effects(may_learn, false);
+        let input =
+            XlateIn { bridges, bridge: at.0, key, in_port: at.1, now, packet_out: None, dont_send: false };
+        translate(&input, effects, None)
+    }
+
+    fn release(&mut self, info: FlowInfo, now: Time) {
+        info.recircs.into_iter().for_each(|id| self.recircs.release(id, now));
+    }
+
+    fn miss(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason> {
+        let at = self.locate(request.key).ok_or(DropReason::UpcallError)?;
+        let out = self.translate_key(at, request.key, request.now, true);
+        let credit = Credit {
+            packets: 1,
+            bytes: request.packet.len() as u64,
+            used: request.now,
+            tcp_flags: request.key.tcp_flags.get(),
+        };
+        self.credit_all(&out.cache, &credit, true, request.now);
+        let mask = datapath_mask(&out.mask);
+        let actions = installed_actions(&out);
+        self.last_ticket += 1;
+        let ticket = self.last_ticket;
+        self.pending.insert(ticket, FlowInfo { cache: out.cache.into(), recircs: out.recircs });
+        let install = Some(Install { mask, actions, ticket });
+        Ok(UpcallReply { execute: out.actions.into(), install })
+    }
+
+    /// A packet of a flow whose packets all go through here.
+    fn slow_path(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason> {
+        let at = self.locate(request.key).ok_or(DropReason::UpcallError)?;
+        let out = self.translate_key(at, request.key, request.now, true);
+        out.recircs.iter().for_each(|&id| self.recircs.release(id, request.now));
+        Ok(UpcallReply { execute: out.actions.into(), install: None })
+    }
+
+    fn packet_in(&mut self, request: &UpcallRequest<'_>, cookie: &UserspaceCookie) {
+        let &UserspaceCookie::Controller {
+            reason,
+            dont_send,
+            recirc_id,
+            rule_cookie,
+            controller_id,
+            max_len,
+            ..
+        } = cookie
+        else {
+            return;
+        };
+        let Some(state) = self.recircs.get(RecircId(recirc_id)).filter(|_| !dont_send) else { return };
+        let data = request.packet.data();
+        let message = PacketIn {
+            bridge: state.bridge,
+            in_port: state.in_port,
+            table: state.table,
+            cookie: rule_cookie,
+            reason,
+            controller: controller_id,
+            userdata: state.userdata.clone(),
+            total_len: data.len(),
+            data: data[..data.len().min(usize::from(max_len))].to_vec(),
+            at: request.now,
+        };
+        self.n_packet_ins += 1;
+        if self.packet_ins.len() == MAX_PACKET_INS {
+            self.packet_ins.pop_front();
+        }
+        self.packet_ins.push_back(message);
+    }
+
+    /// A packet that a controller sends: the datapath actions to carry out on it. `key` is the packet's, whatever its
+    /// `in_port`.
+    ///
+    /// # Errors
+    /// [`RuleError`] if an action is refused.
+    pub fn packet_out(
+        &mut self,
+        bridge: BridgeId,
+        in_port: OfPort,
+        key: &Flow,
+        actions: &[OfAction],
+        credit: &Credit,
+        now: Time,
+    ) -> Result<Actions, RuleError> {
+        check_actions(actions)?;
+        let (bridges, effects) = self.effects(true, false);
+        let input =
+            XlateIn { bridges, bridge, key, in_port, now, packet_out: Some(actions), dont_send: false };
+        let out = translate(&input, effects, None);
+        self.credit_all(&out.cache, credit, true, now);
+        out.recircs.iter().for_each(|&id| self.recircs.release(id, now));
+        Ok(out.actions.into())
+    }
+
+    /// Credits packets that a datapath flow matched to the rules and groups that it came from, and keeps addresses alive.
+    pub fn credit(&mut self, flow: FlowId, credit: &Credit, now: Time) {
+        if credit.packets == 0 {
+            return;
+        }
+        let Some(cache) = self.flows.get(&flow).map(|info| info.cache.clone()) else { return };
+        self.credit_all(&cache, credit, false, now);
+    }
+
+    fn credit_all(&mut self, cache: &[Cached], credit: &Credit, learned: bool, now: Time) {
+        for cached in cache {
+            match *cached {
+                Cached::Rule { rule, .. } => {
+                    if let Some(stats) = self.rule_stats.get_mut(&rule) {
+                        stats.packets += credit.packets;
+                        stats.bytes += credit.bytes;
+                        stats.used = stats.used.max(credit.used);
+                    }
+                }
+                Cached::Table { bridge, table, matched } => {
+                    let stats = self.table_stats.entry((bridge, table)).or_default();
+                    let count = if matched { &mut stats.matched } else { &mut stats.missed };
+                    *count += credit.packets;
+                }
+                Cached::Group { bridge, group, bucket } => {
+                    let stats = self.group_stats.entry((bridge, group)).or_default();
+                    stats.packets += credit.packets;
+                    stats.bytes += credit.bytes;
+                    if let Some(bucket) = bucket {
+                        let (packets, bytes) = stats.buckets.entry(bucket).or_default();
+                        *packets += credit.packets;
+                        *bytes += credit.bytes;
+                    }
+                }
+                Cached::Mac { bridge, ref source } => {
+                    if !learned {
+                        self.learning.learn(bridge, source, now);
+                    }
+                }
+                Cached::FinTimeout { bridge, rule, idle, hard } => {
+                    if credit.tcp_flags & TCP_END != 0 {
+                        self.shorten(bridge, rule, idle, hard);
+                    }
+                }
+                Cached::Patch { from, to } => {
+                    let stats = self.patch_stats.entry(from).or_default();
+                    stats.tx_packets += credit.packets;
+                    stats.tx_bytes += credit.bytes;
+                    let stats = self.patch_stats.entry(to).or_default();
+                    stats.rx_packets += credit.packets;
+                    stats.rx_bytes += credit.bytes;
+                }
+            }
+        }
+    }
+
+    fn shorten(&mut self, bridge: BridgeId, rule: crate::openflow::classifier::RuleId, idle: u16, hard: u16) {
+        if let Some(bridge) = self.bridges.get_mut(&bridge) {
+            Arc::make_mut(bridge).shorten_timeouts(rule, idle, hard);
+        }
+    }
+
+    /// Whether the datapath flow with this key, mask and these actions is still right. If it is kept, remembers what its
+    /// packets are to be credited to from now on: credit those before.
+    pub fn revalidate(
+        &mut self,
+        flow: FlowId,
+        key: &Flow,
+        mask: &Flow,
+        actions: &[Action],
+        now: Time,
+    ) -> Verdict {
+        let Some(at) = self.locate(key) else { return Verdict::Delete };
+        let out = self.translate_key(at, key, now, false);
+        let wanted = datapath_mask(&out.mask);
+        let too_wide = wanted.words().iter().zip(mask.words()).any(|(wanted, has)| wanted & !has != 0);
+        if too_wide {
+            self.release(FlowInfo { recircs: out.recircs, ..FlowInfo::default() }, now);
+            return Verdict::Delete;
+        }
+        let wanted = installed_actions(&out);
+        let info = FlowInfo { cache: out.cache.into(), recircs: out.recircs };
+        if let Some(old) = self.flows.insert(flow, info) {
+            self.release(old, now);
+        }
+        if *wanted == *actions { Verdict::Keep } else { Verdict::Modify(wanted) }
+    }
+
+    /// Forgets a datapath flow that is gone. Credit its packets before.
+    pub fn flow_removed(&mut self, flow: FlowId, now: Time) {
+        if let Some(info) = self.flows.remove(&flow) {
+            self.release(info, now);
+        }
+    }
+
+    /// Removes rules and addresses whose time is over, and what nothing refers to any more. Returns the rules. Credit
+    /// the packets of all flows before, or rules in use expire.
+    pub fn run(&mut self, now: Time) -> Vec<(BridgeId, Arc<Rule>, RuleStats)> {
+        self.recircs.run(now);
+        for table in self.learning.tables.values_mut() {
+            self.changed |= table.run(now);
+        }
+        let mut gone = Vec::new();
+        for (&id, bridge) in &mut self.bridges {
+            let expired = bridge.expired_rules(&self.rule_stats, now);
+            if !expired.is_empty() {
+                let FlowChange { removed, .. } =
+                    Arc::make_mut(bridge).remove_rules(&expired, &mut self.rule_stats);
+                gone.extend(removed.into_iter().map(|(rule, stats)| (id, rule, stats)));
+                self.changed = true;
+            }
+        }
+        gone
+    }
+
+    /// When [`Self::run`] has something to do next, unless packets put that off.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        let macs = self.learning.tables.values().filter_map(|table| table.next_wakeup());
+        let rules = self.bridges.values().filter_map(|bridge| bridge.next_expiry(&self.rule_stats));
+        macs.chain(rules).min()
+    }
+}
+
+/// The mask as the datapath is to have it.
+fn datapath_mask(mask: &Flow) -> Flow {
+    let mut mask = *mask;
+    mask.in_port = u32::MAX;
+    require_no_vlan(&mut mask);
+    mask
+}
+
+/// What later packets get: the slow path, if each of them must be seen here.
+fn installed_actions(out: &XlateOut) -> Actions {
+    if out.slow == 0 {
+        return out.actions.clone().into();
+    }
+    let userspace = Userspace {
+        pid: 0,
+        cookie: UserspaceCookie::SlowPath { reason: out.slow },
+        actions: false,
+        tunnel_out_port: None,
+    };
+    Box::new([Action::Userspace(Box::new(userspace))])
+}
+
+impl Upcall for Ofproto {
+    fn upcall(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason> {
+        match request.kind {
+            UpcallKind::Miss => self.miss(request),
+            UpcallKind::Action(userspace) => match &userspace.cookie {
+                UserspaceCookie::SlowPath { .. } => self.slow_path(request),
+                cookie @ UserspaceCookie::Controller { .. } => {
+                    self.packet_in(request, cookie);
+                    Ok(UpcallReply::default())
+                }
+                UserspaceCookie::None
+                | UserspaceCookie::SFlow { .. }
+                | UserspaceCookie::FlowSample { .. }
+                | UserspaceCookie::Ipfix { .. }
+                | UserspaceCookie::Raw(_) => Ok(UpcallReply::default()),
+            },
+        }
+    }
+
+    fn settled(&mut self, ticket: u64, flow: Option<FlowId>, now: Time) {
+        let Some(info) = self.pending.remove(&ticket) else { return };
+        let old = match flow {
+            Some(flow) => self.flows.insert(flow, info),
+            None => Some(info),
+        };
+        if let Some(old) = old {
+            self.release(old, now);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! All bridges on one datapath: the slow path as a whole.
+//!
+//! Owns the bridges and what changes while they forward: learned addresses, statistics, recirculation ids, and for each
+//! datapath flow what its packets are to be credited to. Decides about misses ([`crate::pipeline::Upcall`]), and whether
+//! datapath flows are still right. Never touches the datapath itself.
+//!
+//! Counterpart: OVS `ofproto/ofproto-dpif.c` and `ofproto/ofproto-dpif-upcall.c`.
+
+mod config;
+mod flows;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+pub use config::ConfigError;
+pub use flows::{Credit, PacketIn, Verdict};
+
+use super::bridge::table::RuleStatsMap;
+use super::bridge::{Bridge, BridgeId, BundleId, RuleStats};
+use super::classifier::RuleId;
+use super::mac_learning::{Learned, MacSource, MacTable};
+use super::recirc::RecircPool;
+use super::xlate::{Bridges, Cached, Effects};
+use crate::trace::FlowId;
+use crate::types::{MacAddr, OfPort, PortNo, RecircId, TableId, Time};
+
+/// The learning tables of all bridges.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Learning {
+    tables: BTreeMap<BridgeId, MacTable>,
+}
+
+impl Learning {
+    pub(crate) fn lookup(&self, bridge: BridgeId, mac: MacAddr, vlan: u16) -> Option<BundleId> {
+        self.tables.get(&bridge)?.lookup(mac, vlan)
+    }
+
+    pub(crate) fn learn(&mut self, bridge: BridgeId, source: &MacSource, now: Time) -> Learned {
+        self.tables.get_mut(&bridge).map_or(Learned::Same, |table| table.learn(source, now))
+    }
+}
+
+/// Searches of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableStats {
+    /// Packets that met a rule.
+    pub matched: u64,
+    /// Packets that did not.
+    pub missed: u64,
+}
+
+/// Packets that a group saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Packets and bytes of single buckets, by their numbers.
+    pub buckets: BTreeMap<u32, (u64, u64)>,
+}
+
+/// What is known about a datapath flow besides its key, mask and actions.
+#[derive(Clone, Debug, Default)]
+struct FlowInfo {
+    cache: Arc<[Cached]>,
+    recircs: Vec<RecircId>,
+}
+
+/// The slow path.
+#[derive(Clone, Debug, Default)]
+pub struct Ofproto {
+    bridges: Bridges,
+    by_port: BTreeMap<PortNo, (BridgeId, OfPort)>,
+    last_bridge: BridgeId,
+    last_rule: RuleId,
+    learning: Learning,
+    recircs: RecircPool,
+    rule_stats: RuleStatsMap,
+    table_stats: BTreeMap<(BridgeId, TableId), TableStats>,
+    group_stats: BTreeMap<(BridgeId, u32), GroupStats>,
+    patch_stats: BTreeMap<(BridgeId, OfPort), PatchStats>,
+    flows: BTreeMap<FlowId, FlowInfo>,
+    /// What belongs to flows that upcalls asked for, by their tickets, until they are installed.
+    pending: BTreeMap<u64, FlowInfo>,
+    last_ticket: u64,
+    packet_ins: VecDeque<PacketIn>,
+    n_packet_ins: u64,
+    /// Whether datapath flows may be wrong by now.
+    changed: bool,
+}
+
+/// Packets through a patch port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PatchStats {
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+}
+
+impl Ofproto {
+    /// No bridges.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All bridges.
+    pub fn bridges(&self) -> impl Iterator<Item = &Bridge> {
+        self.bridges.values().map(|bridge| &**bridge)
+    }
+
+    /// A bridge.
+    pub fn bridge(&self, id: BridgeId) -> Option<&Bridge> {
+        self.bridges.get(&id).map(|bridge| &**bridge)
+    }
+
+    /// The bridge with a name.
+    pub fn bridge_named(&self, name: &str) -> Option<&Bridge> {
+        self.bridges().find(|bridge| bridge.name == name)
+    }
+
+    /// The bridge and OpenFlow number of a datapath port.
+    pub fn port_of_datapath(&self, port: PortNo) -> Option<(BridgeId, OfPort)> {
+        self.by_port.get(&port).copied()
+    }
+
+    /// The learning table of a bridge.
+    pub fn mac_table(&self, bridge: BridgeId) -> Option<&MacTable> {
+        self.learning.tables.get(&bridge)
+    }
+
+    /// The learning table of a bridge, to change. Call [`Self::set_changed`] if that changes forwarding.
+    pub fn mac_table_mut(&mut self, bridge: BridgeId) -> Option<&mut MacTable> {
+        self.learning.tables.get_mut(&bridge)
+    }
+
+    /// What a rule saw so far.
+    pub fn rule_stats(&self, rule: RuleId) -> RuleStats {
+        self.rule_stats.get(&rule).copied().unwrap_or_default()
+    }
+
+    /// Searches of a table so far.
+    pub fn table_stats(&self, bridge: BridgeId, table: TableId) -> TableStats {
+        self.table_stats.get(&(bridge, table)).copied().unwrap_or_default()
+    }
+
+    /// What a group saw so far.
+    pub fn group_stats(&self, bridge: BridgeId, group: u32) -> GroupStats {
+        self.group_stats.get(&(bridge, group)).cloned().unwrap_or_default()
+    }
+
+    /// What went through a patch port so far.
+    pub fn patch_stats(&self, bridge: BridgeId, port: OfPort) -> PatchStats {
+        self.patch_stats.get(&(bridge, port)).copied().unwrap_or_default()
+    }
+
+    /// Recirculation ids in use.
+    pub fn recircs(&self) -> &RecircPool {
+        &self.recircs
+    }
+
+    /// Notes that datapath flows may be wrong by now.
+    pub fn set_changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// Whether datapath flows may be wrong since the last call: rules, ports, groups, addresses changed.
+    pub fn take_changed(&mut self) -> bool {
+        let learned: Vec<bool> = self.learning.tables.values_mut().map(MacTable::take_changed).collect();
+        std::mem::take(&mut self.changed) | learned.contains(&true)
+    }
+
+    /// Messages to controllers since the last call; the oldest are lost if there are too many.
+    pub fn take_packet_ins(&mut self) -> Vec<PacketIn> {
+        self.packet_ins.drain(..).collect()
+    }
+
+    /// How many messages to controllers there ever were.
+    pub fn n_packet_ins(&self) -> u64 {
+        self.n_packet_ins
+    }
+
+    fn effects(&mut self, may_learn: bool, transient_ids: bool) -> (&Bridges, Effects<'_>) {
+        let effects =
+            Effects { learning: &mut self.learning, recircs: &mut self.recircs, may_learn, transient_ids };
+        (&self.bridges, effects)
+    }
+}

@@ -1,0 +1,317 @@
+//! Translation of a miss: what the rules of a bridge make of a packet, as datapath actions, and which bits of the
+//! packet that depends on, as the mask of a megaflow.
+//!
+//! Reads bridges; changes only what [`ctx::Effects`] lets it. Never touches packets. Counterpart: OVS
+//! `ofproto/ofproto-dpif-xlate.c`, which it follows step by step: masks and the order of actions depend on it.
+
+mod actions;
+mod commit;
+mod controller;
+mod ctx;
+mod freeze;
+mod group;
+mod hash;
+mod mpls;
+mod normal;
+mod output;
+mod set;
+mod table;
+mod text;
+mod trace;
+mod vlan;
+mod wildcards;
+
+use thiserror::Error;
+
+pub(crate) use ctx::{Bridges, Effects};
+pub use trace::{NodeKind, XlateTrace};
+pub(crate) use wildcards::require_no_vlan;
+
+use self::ctx::{ActionList, Ctx, Freezing, encoded_len};
+use super::action::OfAction;
+use super::bridge::BridgeId;
+use super::classifier::RuleId;
+use super::mac_learning::MacSource;
+use crate::action::Action;
+use crate::flow::Flow;
+use crate::types::{OfPort, RecircId, TableId, Time};
+
+/// The slow path's reason "an action that the datapath does not have" (OVS `SLOW_ACTION`).
+pub const SLOW_ACTION: u32 = commit::SLOW_ACTION;
+/// More outputs than this go through the slow path (default of Linux's `net.core.netdev_max_backlog`, by which OVS goes).
+const MAX_OUTPUTS: usize = 1000;
+
+/// Why a translation failed. The packet is dropped, as are those that the megaflow matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum XlateError {
+    /// The bridge is gone.
+    #[error("Bridge not found")]
+    BridgeNotFound,
+    /// Too many nested resubmits.
+    #[error("Recursion too deep")]
+    RecursionTooDeep,
+    /// Too many resubmits.
+    #[error("Too many resubmits")]
+    TooManyResubmits,
+    /// The stack is too big.
+    #[error("Stack too deep")]
+    StackTooDeep,
+    /// Nothing is known about a recirculation id.
+    #[error("No recirculation context")]
+    NoRecirculationContext,
+    /// More label stack entries than a key holds.
+    #[error("Too many MPLS labels")]
+    TooManyMplsLabels,
+}
+
+impl XlateError {
+    /// OVS's number for it (`enum xlate_error`), which the `drop` action carries.
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::BridgeNotFound => 1,
+            Self::RecursionTooDeep => 2,
+            Self::TooManyResubmits => 3,
+            Self::StackTooDeep => 4,
+            Self::NoRecirculationContext => 5,
+            Self::TooManyMplsLabels => 7,
+        }
+    }
+}
+
+/// Something that packets of a datapath flow are to be credited to, or refresh.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cached {
+    /// A rule.
+    Rule {
+        /// Bridge.
+        bridge: BridgeId,
+        /// Rule.
+        rule: RuleId,
+    },
+    /// A search of a table.
+    Table {
+        /// Bridge.
+        bridge: BridgeId,
+        /// Table.
+        table: TableId,
+        /// Whether a rule matched.
+        matched: bool,
+    },
+    /// A group.
+    Group {
+        /// Bridge.
+        bridge: BridgeId,
+        /// Group.
+        group: u32,
+        /// Bucket that was chosen, if only one is.
+        bucket: Option<u32>,
+    },
+    /// A learned address.
+    Mac {
+        /// Bridge.
+        bridge: BridgeId,
+        /// The packets' source.
+        source: MacSource,
+    },
+    /// A rule whose timeouts shrink at the end of a TCP connection.
+    FinTimeout {
+        /// Bridge.
+        bridge: BridgeId,
+        /// Rule.
+        rule: RuleId,
+        /// Idle timeout, seconds; 0 leaves it.
+        idle: u16,
+        /// Hard timeout, seconds; 0 leaves it.
+        hard: u16,
+    },
+    /// A pair of patch ports.
+    Patch {
+        /// Where it leaves.
+        from: (BridgeId, OfPort),
+        /// Where it comes in.
+        to: (BridgeId, OfPort),
+    },
+}
+
+/// What is to be translated.
+pub(crate) struct XlateIn<'a> {
+    pub(crate) bridges: &'a Bridges,
+    pub(crate) bridge: BridgeId,
+    /// Key, with a datapath port number or whatever else in `in_port`.
+    pub(crate) key: &'a Flow,
+    pub(crate) in_port: OfPort,
+    pub(crate) now: Time,
+    /// Carried out in place of those of a rule: a packet that a controller sends.
+    pub(crate) packet_out: Option<&'a [OfAction]>,
+    /// Whether messages to controllers are only shown.
+    pub(crate) dont_send: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct XlateOut {
+    /// Datapath actions.
+    pub actions: Vec<Action>,
+    /// Mask of the megaflow, with an OpenFlow port in it.
+    pub mask: Flow,
+    /// The packet as it was at the end.
+    pub flow: Flow,
+    /// Reasons for the slow path (OVS `enum slow_path_reason`); 0 for none.
+    pub slow: u32,
+    /// Recirculation ids in the actions.
+    pub recircs: Vec<RecircId>,
+    /// What packets of the flow are to be credited to.
+    pub cache: Vec<Cached>,
+    /// Why it failed.
+    pub error: Option<XlateError>,
+}
+
+/// Translates.
+pub(crate) fn translate(
+    input: &XlateIn<'_>,
+    effects: Effects<'_>,
+    trace: Option<&mut XlateTrace>,
+) -> XlateOut {
+    let mut flow = *input.key;
+    flow.in_port = u32::from(input.in_port.0);
+    flow.actset_output = u32::from(OfPort::UNSET.0);
+    let wc = wildcards::initial(&flow);
+    let Some(bridge) = input.bridges.get(&input.bridge) else {
+        let error = XlateError::BridgeNotFound;
+        return XlateOut {
+            actions: vec![Action::Drop(error.code())],
+            mask: wc,
+            flow,
+            slow: 0,
+            recircs: Vec::new(),
+            cache: Vec::new(),
+            error: Some(error),
+        };
+    };
+    // The datapath forgets the tunnel that a packet came by.
+    let base = Flow { tunnel: Flow::default().tunnel, ..flow };
+    let mut ctx = Ctx {
+        bridges: input.bridges,
+        effects,
+        trace,
+        now: input.now,
+        bridge,
+        flow,
+        base,
+        wc,
+        actions: Vec::new(),
+        stack: Vec::new(),
+        stack_bytes: 0,
+        rule: None,
+        rule_cookie: u64::MAX,
+        table: TableId(0),
+        conjunctive: Vec::new(),
+        depth: 0,
+        resubmits: 0,
+        in_action_set: false,
+        in_packet_out: input.packet_out.is_some(),
+        dont_send: input.dont_send,
+        orig_skb_priority: flow.skb_priority,
+        exit: false,
+        freezing: Freezing::default(),
+        freeze_after: false,
+        was_mpls: false,
+        conntracked: false,
+        received_on: None,
+        action_set: Vec::new(),
+        action_set_has_group: false,
+        slow: 0,
+        recircs: Vec::new(),
+        cache: Vec::new(),
+        error: None,
+    };
+    ctx.run(input);
+    ctx.finish(input.key)
+}
+
+impl Ctx<'_, '_> {
+    fn run(&mut self, input: &XlateIn<'_>) {
+        let arrival = self.bridge;
+        self.report(NodeKind::Bridge, |ctx| format!("bridge(\"{}\")", ctx.bridge.name));
+        self.descend();
+        let frozen = if input.key.recirc_id != 0 {
+            match self.thaw(input.key.recirc_id) {
+                Some(state) => Some(state),
+                None => return,
+            }
+        } else {
+            const TRACKED: u8 = 1 << 5;
+            self.conntracked = self.flow.ct_state & TRACKED != 0;
+            None
+        };
+        // Not the port in the key, which a frozen state may have changed: the one that the packet is at.
+        let proximate = arrival.port(OfPort(self.base.in_port as u16));
+        if let Some(port) = proximate.filter(|port| port.peer.is_none()) {
+            self.received_on = Some((arrival.id, port.of_port));
+        }
+        let list = match (&frozen, input.packet_out) {
+            (Some(state), _) if !state.actions.is_empty() => ActionList::Frozen(&state.actions),
+            (_, Some(actions)) => ActionList::Plain(actions),
+            _ => {
+                let in_port = self.in_port();
+                let rule = self.find_rule(self.table, in_port, true, true);
+                self.note_rule(rule);
+                self.report_table(rule, self.table);
+                self.rule = Some(rule);
+                self.rule_cookie = rule.cookie;
+                ActionList::Plain(&rule.actions)
+            }
+        };
+        if proximate.is_some_and(|port| !self.may_receive(port)) {
+            return;
+        }
+        self.do_actions(list, true, false);
+        if self.error.is_some() {
+            return;
+        }
+        self.finish_pipeline();
+    }
+
+    /// Carries out the action set, unless the translation is to go on later; then prepares that.
+    fn finish_pipeline(&mut self) {
+        if !self.freezing.on {
+            self.run_action_set();
+        }
+        if self.freezing.on {
+            self.finish_freezing();
+        }
+    }
+
+    fn finish(mut self, key: &Flow) -> XlateOut {
+        if let Some(error) = self.error {
+            wildcards::clear_non_packet_fields(&mut self.wc);
+            self.slow = 0;
+            self.actions = vec![Action::Drop(error.code())];
+        } else {
+            let outputs = self.actions.iter().filter(|action| matches!(action, Action::Output(_)));
+            if encoded_len(&self.actions) > usize::from(u16::MAX) || outputs.count() > MAX_OUTPUTS {
+                self.needs_slow_path();
+            }
+            wildcards::finish(&mut self.wc, &self.flow, key);
+            self.tweak_actions();
+        }
+        XlateOut {
+            actions: self.actions,
+            mask: self.wc,
+            flow: self.flow,
+            slow: self.slow,
+            recircs: self.recircs,
+            cache: self.cache,
+            error: self.error,
+        }
+    }
+
+    /// Says explicitly that nothing is done, and spares a copy that nothing follows.
+    fn tweak_actions(&mut self) {
+        match self.actions.pop() {
+            None => self.actions.push(Action::Drop(0)),
+            Some(Action::Clone(nested)) => self.actions.extend(nested),
+            Some(last) => self.actions.push(last),
+        }
+    }
+}
