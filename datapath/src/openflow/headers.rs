@@ -10,6 +10,7 @@ use crate::types::MacAddr;
 pub(crate) mod ethertype {
     pub(crate) const IPV4: u16 = 0x0800;
     pub(crate) const ARP: u16 = 0x0806;
+    pub(crate) const RARP: u16 = 0x8035;
     pub(crate) const IPV6: u16 = 0x86dd;
     pub(crate) const VLAN: u16 = 0x8100;
     pub(crate) const QINQ: u16 = 0x88a8;
@@ -33,6 +34,7 @@ pub(crate) mod ethertype {
 /// IP protocols (IANA registry).
 pub(crate) mod ip_proto {
     pub(crate) const ICMP: u8 = 1;
+    pub(crate) const IGMP: u8 = 2;
     pub(crate) const TCP: u8 = 6;
     pub(crate) const UDP: u8 = 17;
     pub(crate) const ICMPV6: u8 = 58;
@@ -45,6 +47,12 @@ pub(crate) mod packet_type {
     pub(crate) const ETHERNET: u32 = 0;
     /// The namespace whose types are Ethernet types.
     pub(crate) const NS_ETHERTYPE: u32 = 1;
+    /// A network service header.
+    pub(crate) const NSH: u32 = 0x1_894f;
+    /// MPLS without Ethernet header.
+    pub(crate) const MPLS: u32 = 0x1_8847;
+    /// Multicast MPLS without Ethernet header.
+    pub(crate) const MPLS_MULTICAST: u32 = 0x1_8848;
 }
 
 /// The DSCP bits of a ToS byte.

@@ -69,7 +69,7 @@ pub struct Credit {
 
 impl Ofproto {
     /// The bridge and port that a packet with this key is at.
-    fn locate(&self, key: &Flow) -> Option<(BridgeId, OfPort)> {
+    pub(super) fn locate(&self, key: &Flow) -> Option<(BridgeId, OfPort)> {
         if key.recirc_id != 0 {
             let state = self.recircs.get(RecircId(key.recirc_id))?;
             let real = !matches!(state.in_port, OfPort::NONE | OfPort::CONTROLLER);

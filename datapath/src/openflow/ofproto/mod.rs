@@ -10,12 +10,14 @@ mod config;
 mod flows;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 pub use config::ConfigError;
 pub use flows::{Credit, PacketIn, Verdict};
+pub use trace::{TraceOptions, flow_text};
 
 use super::bridge::table::RuleStatsMap;
 use super::bridge::{Bridge, BridgeId, BundleId, RuleStats};

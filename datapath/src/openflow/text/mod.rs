@@ -27,6 +27,8 @@ pub use error::{ErrorKind, OfpError, TextError};
 pub use group::{group_to_text, parse_group_mod, parse_group_mod_line};
 pub use matches::normalize;
 pub use names::{Names, NoNames, format_port, parse_port};
+pub(in crate::openflow) use value::{format as format_value, put_hex, put_subfield};
+
 pub use rule::{
     ParsedFlowMod, RuleStats, RuleText, actions_to_text, match_to_text, parse_actions, parse_flow_mod,
     parse_flow_mod_line, parse_match, without_comment,

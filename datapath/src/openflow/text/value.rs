@@ -295,7 +295,7 @@ fn put_u16_masked(out: &mut String, value: u16, mask: u16) {
 }
 
 /// Writes a number in hexadecimal, zero as `0`.
-pub(super) fn put_hex(out: &mut String, value: &FieldValue) {
+pub(in crate::openflow) fn put_hex(out: &mut String, value: &FieldValue) {
     if value.is_zero() {
         out.push('0');
     } else {
@@ -357,7 +357,7 @@ fn to_mac(value: &FieldValue) -> MacAddr {
 }
 
 /// Writes a value and, if not exact, its mask.
-pub(super) fn format(
+pub(in crate::openflow) fn format(
     out: &mut String,
     field: Field,
     value: &FieldValue,
@@ -491,7 +491,7 @@ pub(super) fn parse_subfield(text: &str) -> Result<Subfield, Fault<'_>> {
 }
 
 /// Writes a field and a range of bits, by its NXM name if it has one.
-pub(super) fn put_subfield(out: &mut String, sub: &Subfield) {
+pub(in crate::openflow) fn put_subfield(out: &mut String, sub: &Subfield) {
     let _ = match (nxm_names(sub.field).next(), sub.field.index()) {
         (Some(name), Some(n)) => write!(out, "{name}{n}"),
         (Some(name), None) => write!(out, "{name}"),

@@ -48,19 +48,14 @@ impl<'a> Ctx<'a, '_> {
             }
             let next = match step {
                 Step::Unroll { table, cookie } => {
-                    self.report(NodeKind::Action, |_| {
-                        format!("unroll_xlate(table={}, cookie={cookie})", table.0)
-                    });
+                    self.report(NodeKind::Action, |_| super::text::unroll(table, cookie));
                     self.table = table;
                     self.rule_cookie = cookie;
-                    let cookie = if cookie == 0 { "0".to_owned() } else { format!("{cookie:#x}") };
-                    self.report(NodeKind::Thaw, |_| {
-                        format!("restored state: table={}, cookie={cookie}", table.0)
-                    });
+                    self.report(NodeKind::Thaw, |_| super::text::restored(table, cookie));
                     Next::Go
                 }
                 Step::Action(action) => {
-                    self.report(NodeKind::Action, |ctx| super::text::action(ctx.bridge, action));
+                    self.report(NodeKind::Action, |ctx| super::text::action(action, &ctx.names()));
                     self.do_action(action, list.from(i + 1), last, in_bucket)
                 }
             };
@@ -376,7 +371,7 @@ impl<'a> Ctx<'a, '_> {
             if list.is_empty() {
                 format!("action set {verb} empty")
             } else {
-                format!("action set {verb}: {}", super::text::actions_plain(&list))
+                format!("action set {verb}: {}", super::text::actions(&list))
             }
         });
     }

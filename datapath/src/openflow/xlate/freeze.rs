@@ -72,7 +72,7 @@ impl Ctx<'_, '_> {
         self.stack_bytes = self.stack.iter().map(|item| usize::from(item.n_bytes) + 1).sum();
         if !state.action_set.is_empty() {
             self.report(NodeKind::Thaw, |_| {
-                format!("Restoring action set: {}", super::text::actions_plain(&state.action_set))
+                format!("Restoring action set: {}", super::text::actions(&state.action_set))
             });
             self.flow.actset_output = u32::from(OfPort::UNSET.0);
             self.write_actions(&state.action_set);

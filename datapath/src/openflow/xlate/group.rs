@@ -169,10 +169,10 @@ impl<'a> Ctx<'a, '_> {
     }
 
     fn report_not_live(&mut self, bucket: &Bucket) {
-        self.report(NodeKind::Detail, |ctx| {
+        self.report(NodeKind::Detail, |_| {
             let mut why = Vec::new();
             if bucket.watch_port != OfPort::NONE {
-                why.push(format!("port {}", super::text::port_number(ctx.bridge, bucket.watch_port)));
+                why.push(format!("port {}", super::text::port(bucket.watch_port)));
             }
             // OVS says "port" here too.
             why.extend(bucket.watch_group.map(|group| format!("port {group}")));

@@ -24,6 +24,7 @@ mod wildcards;
 use thiserror::Error;
 
 pub(crate) use ctx::{Bridges, Effects};
+pub(crate) use text::PortsOf;
 pub use trace::{NodeKind, XlateTrace};
 pub(crate) use wildcards::require_no_vlan;
 

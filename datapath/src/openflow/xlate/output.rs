@@ -74,12 +74,12 @@ impl Ctx<'_, '_> {
         let reserved =
             [OfPort::TABLE, OfPort::NORMAL, OfPort::FLOOD, OfPort::ALL, OfPort::CONTROLLER, OfPort::NONE];
         if reserved.contains(&port) {
-            let name = super::text::port(self.bridge, port);
+            let name = super::text::port(port);
             self.report(NodeKind::Warn, |_| format!("output_trunc does not support port: {name}"));
         } else if port == self.in_port() {
             self.say(NodeKind::Warn, "skipping output to input port");
         } else if self.bridge.port(port).is_none_or(|port| port.odp_port.is_none()) {
-            let name = super::text::port(self.bridge, port);
+            let name = super::text::port(port);
             self.report(NodeKind::Error, |_| format!("output_trunc does not support patch port {name}"));
         } else {
             self.actions.push(Action::Trunc(max_len));

@@ -199,13 +199,13 @@ impl<'a> Ctx<'a, '_> {
         if self.trace.is_none() {
             return;
         }
-        let text = super::text::table_line(self.bridge, rule, table);
-        self.report(NodeKind::Table, |_| text);
+        self.report(NodeKind::Table, |ctx| super::text::table_line(rule, table, &ctx.names()));
         self.descend();
         let parts: Vec<RuleId> = std::mem::take(&mut self.conjunctive);
         for part in parts.iter().filter_map(|id| self.bridge.rule(*id)) {
-            let text = super::text::rule_match(self.bridge, part);
-            self.report(NodeKind::Detail, |_| format!("conj. {text}"));
+            self.report(NodeKind::Detail, |ctx| {
+                format!("conj. {}", super::text::rule_match(part, &ctx.names()))
+            });
         }
     }
 

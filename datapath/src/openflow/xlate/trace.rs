@@ -49,6 +49,8 @@ pub struct XlateTrace {
     top: Vec<usize>,
     /// Node below which the next is put.
     parent: Option<usize>,
+    /// Ports are told by name.
+    pub(super) names: bool,
 }
 
 /// A place in the tree to come back to.
@@ -56,9 +58,9 @@ pub struct XlateTrace {
 pub struct TracePlace(Option<usize>);
 
 impl XlateTrace {
-    /// Nothing yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// Nothing yet. `names`: ports are to be told by name.
+    pub fn new(names: bool) -> Self {
+        Self { names, ..Self::default() }
     }
 
     /// Adds a node at the current place.
@@ -129,7 +131,7 @@ mod tests {
     /// As 4.0.90 prints scenario "multi-table-wildcards".
     #[test]
     fn last_tables_stay_flat() {
-        let mut trace = XlateTrace::new();
+        let mut trace = XlateTrace::new(false);
         trace.add(NodeKind::Bridge, "bridge(\"br0\")".to_owned());
         trace.descend();
         trace.add(NodeKind::Table, " 0. priority 10".to_owned());
