@@ -8,6 +8,7 @@
 //! ```
 
 pub mod action;
+pub mod bench;
 pub mod cache;
 pub mod flow;
 pub mod offload;

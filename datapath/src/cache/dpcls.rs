@@ -68,6 +68,9 @@ impl Classifier {
                 break;
             }
             let before = pending.len();
+            if let Some(shape) = batch.shapes().first() {
+                subtable.expect(&shape.map);
+            }
             subtable.lookup(batch, pending, rank as u16, found);
             let hits = (before - pending.len()) as u64;
             subtable.recent_hits += hits;

@@ -5,9 +5,9 @@
 //! Entries name a flow and its generation; whoever looks one up must check that the flow still lives.
 //! Counterpart: `struct emc_cache` of OVS `lib/dpif-netdev-dfc.h`.
 
-use super::prefetch::{prefetch, prefetch_at};
+use super::key::PAD;
 use super::store::FlowRef;
-use crate::flow::Map;
+use crate::flow::{Map, Miniflow};
 
 /// Places.
 pub const EMC_ENTRIES: usize = 1 << EMC_SHIFT;
@@ -15,7 +15,7 @@ const EMC_SHIFT: u32 = 13;
 /// Places in which a key may be, given its hash.
 const SEGMENTS: usize = 2;
 /// Keys with more words than this are not cached: no ordinary packet without tunnel options has as many.
-pub const EMC_MAX_WORDS: usize = 21;
+pub const EMC_MAX_WORDS: usize = 3 * PAD;
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -26,7 +26,7 @@ struct Place {
     entry: u32,
 }
 
-/// Three cache lines, of which a plain key takes one or two.
+/// Four cache lines, of which a plain key takes two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Entry {
@@ -35,7 +35,7 @@ struct Entry {
     words: [u64; EMC_MAX_WORDS],
 }
 
-const _: () = assert!(size_of::<Entry>() == 192);
+const _: () = assert!(size_of::<Entry>() == 256);
 
 /// The cache. Memory is taken at the first insertion.
 #[derive(Clone, Debug, Default)]
@@ -50,23 +50,15 @@ fn place_of(hash: u32, segment: usize) -> usize {
 }
 
 impl Emc {
-    /// Asks for the lines that a lookup of `hash` starts with.
+    /// The flow of a key, which may be dead by now. The key has `len` words, and zeros behind them.
     #[inline(always)]
-    pub fn prefetch(&self, hash: u32) {
-        for segment in 0..SEGMENTS {
-            prefetch_at(&self.places, place_of(hash, segment));
-        }
-    }
-
-    /// The flow of a key, which may be dead by now. `words` are the present words of a key with that `map`.
-    #[inline(always)]
-    pub fn lookup(&self, hash: u32, map: Map, words: &[u64]) -> Option<FlowRef> {
+    pub fn lookup(&self, hash: u32, key: &Miniflow, len: usize) -> Option<FlowRef> {
         let places = self.places.first_chunk::<EMC_ENTRIES>()?;
         for segment in 0..SEGMENTS {
             let place = &places[place_of(hash, segment)];
             if place.hash == hash
                 && let Some(entry) = self.entries.get(place.entry as usize)
-                && entry.is_for(map, words)
+                && entry.is_for(key, len)
             {
                 return Some(entry.flow);
             }
@@ -74,31 +66,19 @@ impl Emc {
         None
     }
 
-    /// Asks for the entry in the first place of `hash`, if it is there.
-    #[inline(always)]
-    pub fn prefetch_entry(&self, hash: u32) {
-        if let Some(place) = self.places.get(place_of(hash, 0))
-            && place.hash == hash
-            && let Some(entry) = self.entries.get(place.entry as usize)
-        {
-            prefetch(entry);
-            prefetch(&entry.words[6]);
-        }
-    }
-
     /// Puts a key in, or changes its flow. Of the two places, one that is empty or whose flow is dead is taken, else the
     /// one with the smaller hash.
     pub fn insert(
         &mut self,
         hash: u32,
-        map: Map,
-        words: &[u64],
+        key: &Miniflow,
+        len: usize,
         flow: FlowRef,
         alive: impl Fn(FlowRef) -> bool,
     ) {
-        if words.len() > EMC_MAX_WORDS {
+        let Some(words) = key.values.get(..len).filter(|_| len <= EMC_MAX_WORDS) else {
             return;
-        }
+        };
         if self.places.is_empty() {
             self.places = vec![Place { hash: 0, entry: NONE }; EMC_ENTRIES];
         }
@@ -108,7 +88,7 @@ impl Emc {
             let place = self.places[at];
             let entry = self.entries.get_mut(place.entry as usize);
             let living = match entry {
-                Some(entry) if place.hash == hash && entry.is_for(map, words) => {
+                Some(entry) if place.hash == hash && entry.is_for(key, len) => {
                     entry.flow = flow;
                     return;
                 }
@@ -126,8 +106,8 @@ impl Emc {
         let Some((at, ..)) = victim else {
             return;
         };
-        let mut entry = Entry { map, flow, words: [0; EMC_MAX_WORDS] };
-        entry.words[..words.len()].copy_from_slice(words);
+        let mut entry = Entry { map: key.map, flow, words: [0; EMC_MAX_WORDS] };
+        entry.words[..len].copy_from_slice(words);
         let place = &mut self.places[at];
         place.hash = hash;
         match self.entries.get_mut(place.entry as usize) {
@@ -152,18 +132,47 @@ impl Emc {
 }
 
 impl Entry {
+    /// Whether this is the entry of a key with `len` words. Compared in pieces: what lies behind the last word is zero.
     #[inline(always)]
-    fn is_for(&self, map: Map, words: &[u64]) -> bool {
-        // Equal maps have equally many words; the bound is for the compiler.
-        self.map == map
-            && words.len() <= EMC_MAX_WORDS
-            && self.words.iter().zip(words).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+    fn is_for(&self, key: &Miniflow, len: usize) -> bool {
+        if self.map != key.map {
+            return false;
+        }
+        let (ours, theirs) = (self.words.as_chunks::<PAD>().0, key.values.as_chunks::<PAD>().0);
+        if !same(&ours[0], &theirs[0]) {
+            return false;
+        }
+        len <= PAD
+            || ours[1..].iter().zip(&theirs[1..len.div_ceil(PAD).min(theirs.len())]).all(|(a, b)| same(a, b))
     }
+}
+
+#[inline(always)]
+fn same(a: &[u64; PAD], b: &[u64; PAD]) -> bool {
+    let mut different = 0;
+    for j in 0..PAD {
+        different |= a[j] ^ b[j];
+    }
+    different == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key(map: Map, words: &[u64]) -> Miniflow {
+        let mut key = Miniflow { map, ..Miniflow::default() };
+        key.values[..words.len()].copy_from_slice(words);
+        key
+    }
+
+    fn find(emc: &Emc, hash: u32, map: Map, words: &[u64]) -> Option<FlowRef> {
+        emc.lookup(hash, &key(map, words), words.len())
+    }
+
+    fn put(emc: &mut Emc, hash: u32, map: Map, words: &[u64], id: u32) {
+        emc.insert(hash, &key(map, words), words.len(), flow(id), |_| true);
+    }
 
     fn flow(id: u32) -> FlowRef {
         FlowRef { id, generation: 0 }
@@ -172,14 +181,14 @@ mod tests {
     #[test]
     fn finds_exactly_what_was_put_in() {
         let mut emc = Emc::default();
-        assert_eq!(emc.lookup(7, [0, 3], &[1, 2]), None, "empty");
-        emc.insert(7, [0, 3], &[1, 2], flow(5), |_| true);
-        assert_eq!(emc.lookup(7, [0, 3], &[1, 2]), Some(flow(5)));
-        assert_eq!(emc.lookup(7, [0, 3], &[1, 3]), None, "other words");
-        assert_eq!(emc.lookup(7, [0, 5], &[1, 2]), None, "other map");
-        assert_eq!(emc.lookup(8, [0, 3], &[1, 2]), None, "other hash");
-        emc.insert(7, [0, 3], &[1, 2], flow(6), |_| true);
-        assert_eq!(emc.lookup(7, [0, 3], &[1, 2]), Some(flow(6)), "changed in place");
+        assert_eq!(find(&emc, 7, [0, 3], &[1, 2]), None, "empty");
+        put(&mut emc, 7, [0, 3], &[1, 2], 5);
+        assert_eq!(find(&emc, 7, [0, 3], &[1, 2]), Some(flow(5)));
+        assert_eq!(find(&emc, 7, [0, 3], &[1, 3]), None, "other words");
+        assert_eq!(find(&emc, 7, [0, 5], &[1, 2]), None, "other map");
+        assert_eq!(find(&emc, 8, [0, 3], &[1, 2]), None, "other hash");
+        put(&mut emc, 7, [0, 3], &[1, 2], 6);
+        assert_eq!(find(&emc, 7, [0, 3], &[1, 2]), Some(flow(6)), "changed in place");
         assert_eq!(emc.len(|_| true), 1);
     }
 
@@ -188,22 +197,22 @@ mod tests {
         let mut emc = Emc::default();
         // All with first place 1 and second place 1.
         let hash = |top: u32| (top << 26) | (1 << 13) | 1;
-        emc.insert(hash(1), [0, 1], &[1], flow(1), |_| true);
-        emc.insert(hash(2), [0, 1], &[2], flow(2), |_| true);
-        assert_eq!(emc.lookup(hash(1), [0, 1], &[1]), None, "both places are the same one");
-        assert_eq!(emc.lookup(hash(2), [0, 1], &[2]), Some(flow(2)));
+        put(&mut emc, hash(1), [0, 1], &[1], 1);
+        put(&mut emc, hash(2), [0, 1], &[2], 2);
+        assert_eq!(find(&emc, hash(1), [0, 1], &[1]), None, "both places are the same one");
+        assert_eq!(find(&emc, hash(2), [0, 1], &[2]), Some(flow(2)));
 
         let hash = |first: u32, second: u32| (second << 13) | first;
         let mut emc = Emc::default();
-        emc.insert(hash(1, 2), [0, 1], &[1], flow(1), |_| true);
-        emc.insert(hash(2, 1), [0, 1], &[2], flow(2), |_| true);
-        emc.insert(hash(1, 2), [0, 1], &[3], flow(3), |_| true);
-        assert_eq!(emc.lookup(hash(2, 1), [0, 1], &[2]), None, "the smaller hash of the two went");
-        assert_eq!(emc.lookup(hash(1, 2), [0, 1], &[1]), Some(flow(1)));
-        assert_eq!(emc.lookup(hash(1, 2), [0, 1], &[3]), Some(flow(3)));
-        emc.insert(hash(1, 2), [0, 1], &[4], flow(4), |held| held != flow(3));
-        assert_eq!(emc.lookup(hash(1, 2), [0, 1], &[3]), None, "a dead one goes first");
-        assert_eq!(emc.lookup(hash(1, 2), [0, 1], &[1]), Some(flow(1)));
+        put(&mut emc, hash(1, 2), [0, 1], &[1], 1);
+        put(&mut emc, hash(2, 1), [0, 1], &[2], 2);
+        put(&mut emc, hash(1, 2), [0, 1], &[3], 3);
+        assert_eq!(find(&emc, hash(2, 1), [0, 1], &[2]), None, "the smaller hash of the two went");
+        assert_eq!(find(&emc, hash(1, 2), [0, 1], &[1]), Some(flow(1)));
+        assert_eq!(find(&emc, hash(1, 2), [0, 1], &[3]), Some(flow(3)));
+        emc.insert(hash(1, 2), &key([0, 1], &[4]), 1, flow(4), |held| held != flow(3));
+        assert_eq!(find(&emc, hash(1, 2), [0, 1], &[3]), None, "a dead one goes first");
+        assert_eq!(find(&emc, hash(1, 2), [0, 1], &[1]), Some(flow(1)));
     }
 
     #[test]
@@ -211,9 +220,9 @@ mod tests {
         let mut emc = Emc::default();
         let words = [1; EMC_MAX_WORDS + 1];
         let map = [0, (1 << (EMC_MAX_WORDS + 1)) - 1];
-        emc.insert(7, map, &words, flow(1), |_| true);
-        assert_eq!(emc.lookup(7, map, &words), None);
-        emc.insert(7, [0, (1 << EMC_MAX_WORDS) - 1], &words[1..], flow(1), |_| true);
-        assert_eq!(emc.lookup(7, [0, (1 << EMC_MAX_WORDS) - 1], &words[1..]), Some(flow(1)));
+        put(&mut emc, 7, map, &words, 1);
+        assert_eq!(find(&emc, 7, map, &words), None);
+        put(&mut emc, 7, [0, (1 << EMC_MAX_WORDS) - 1], &words[1..], 1);
+        assert_eq!(find(&emc, 7, [0, (1 << EMC_MAX_WORDS) - 1], &words[1..]), Some(flow(1)));
     }
 }

@@ -3,6 +3,9 @@
 use crate::flow::{FLOW_WORDS, Flow, Map, Miniflow, hash};
 use crate::packet::BATCH;
 
+/// Zero words behind each key of a batch.
+pub const PAD: usize = 8;
+
 /// The keys of one batch, and which of them share a shape (a map): whatever depends on the shape alone, such as where a
 /// word lies, is then computed once for all of them.
 #[derive(Clone, Debug)]
@@ -12,6 +15,7 @@ pub struct KeyBatch {
     /// Hash of each, for EMC and SMC.
     pub hashes: [u32; BATCH],
     shape_of: [u8; BATCH],
+    lens: [u8; BATCH],
     shapes: [Shape; BATCH],
     n_shapes: usize,
 }
@@ -36,6 +40,7 @@ impl Default for KeyBatch {
             keys: [Miniflow::default(); BATCH],
             hashes: [0; BATCH],
             shape_of: [0; BATCH],
+            lens: [0; BATCH],
             shapes: [Shape::default(); BATCH],
             n_shapes: 0,
         }
@@ -49,17 +54,23 @@ impl KeyBatch {
         self.n_shapes = 0;
     }
 
-    /// Takes note of `keys[i]`, just written, and makes the word behind its last one zero: absent words are read there.
+    /// Takes note of `keys[i]`, just written, and makes [`PAD`] words behind its last one zero: absent words are read there,
+    /// and keys compared in pieces of that size.
     #[inline(always)]
     pub fn note(&mut self, i: usize) {
         let map = self.keys[i].map;
         let shape = if self.n_shapes > 0 && self.shapes[0].map == map { 0 } else { self.find_shape(map) };
+        let key = &mut self.keys[i];
+        let len = self.shapes[shape].len;
         self.shape_of[i] = shape as u8;
-        if let Some(behind) = self.keys[i].values.get_mut(self.shapes[shape].len) {
-            *behind = 0;
+        self.lens[i] = len as u8;
+        match key.values.get_mut(len..len + PAD) {
+            Some(behind) => behind.fill(0),
+            None => key.values[len.min(FLOW_WORDS)..].fill(0),
         }
     }
 
+    #[inline(never)]
     fn find_shape(&mut self, map: Map) -> usize {
         let known = &self.shapes[..self.n_shapes];
         if let Some(shape) = known.iter().position(|shape| shape.map == map) {
@@ -109,7 +120,13 @@ impl KeyBatch {
     /// The present words of key `i`.
     #[inline(always)]
     pub fn words(&self, i: usize) -> &[u64] {
-        &self.keys[i].values[..self.shapes[self.shape_of(i)].len]
+        &self.keys[i].values[..self.len(i)]
+    }
+
+    /// How many words key `i` has.
+    #[inline(always)]
+    pub fn len(&self, i: usize) -> usize {
+        usize::from(self.lens[i])
     }
 }
 

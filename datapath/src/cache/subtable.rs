@@ -3,10 +3,10 @@
 //! Counterpart: `dpcls_subtable_lookup_generic` and its specialisations in OVS `lib/dpif-netdev-dpcls.c`. There the place
 //! of each word is counted out for each packet; here once for each shape of key in the batch.
 
-use super::key::{KeyBatch, position};
+use super::key::{KeyBatch, bits, position};
 use super::prefetch::{prefetch, prefetch_at};
 use super::table::{Table, tag};
-use crate::flow::Map;
+use crate::flow::{Map, Miniflow};
 use crate::packet::BATCH;
 
 /// Packets of a batch that have no flow yet, by index, in no particular order.
@@ -78,16 +78,29 @@ pub struct Subtable {
     map: Map,
     mask: Box<[u64]>,
     table: Table,
+    /// Where the mask's words lie in keys of the shape that was looked up last.
+    last: Places<WIDEST>,
     /// Hits since the subtables were last ranked.
     pub(super) recent_hits: u64,
     /// Hits ever.
     pub(super) hits: u64,
 }
 
+/// Words in the widest mask that has a lookup of its own.
+const WIDEST: usize = 10;
+
+/// Where the words of a mask lie in keys of one shape.
+#[derive(Clone, Copy, Debug)]
+struct Places<const N: usize> {
+    map: Map,
+    at: [u8; N],
+}
+
 impl Subtable {
     /// An empty subtable for the mask with these words.
     pub fn new(map: Map, mask: &[u64]) -> Self {
-        Self { map, mask: mask.into(), table: Table::new(mask.len()), recent_hits: 0, hits: 0 }
+        let last = Places { map: [0; 2], at: [0; WIDEST] };
+        Self { map, mask: mask.into(), table: Table::new(mask.len()), last, recent_hits: 0, hits: 0 }
     }
 
     /// Whether this is the subtable of that mask.
@@ -125,6 +138,14 @@ impl Subtable {
         self.table.remove(words)
     }
 
+    /// Prepares for a batch whose first shape of key is `map`.
+    #[inline(always)]
+    pub(super) fn expect(&mut self, map: &Map) {
+        if self.last.map != *map {
+            self.last = self.places(map);
+        }
+    }
+
     /// Looks up all of `pending`, and takes out those that it finds. `rank` is how many subtables were looked at before.
     #[inline]
     pub fn lookup(&self, batch: &KeyBatch, pending: &mut Pending, rank: u16, found: &mut Found) {
@@ -139,7 +160,7 @@ impl Subtable {
             8 => lookup::<8>(self, batch, pending, rank, found),
             9 => lookup::<9>(self, batch, pending, rank, found),
             10 => lookup::<10>(self, batch, pending, rank, found),
-            _ => lookup_any(self, batch, pending, rank, found),
+            _ => find_all(self, batch, pending, rank, found),
         }
     }
 
@@ -149,7 +170,7 @@ impl Subtable {
         let shape = batch.shapes().get(batch.shape_of(i))?;
         let mut words = [0; crate::flow::FLOW_WORDS];
         let words = words.get_mut(..self.mask.len())?;
-        for ((at, mask), word) in super::key::bits(self.map).zip(&self.mask).zip(&mut *words) {
+        for ((at, mask), word) in bits(self.map).zip(&self.mask).zip(&mut *words) {
             let position = position(&shape.map, at / 64, (at % 64) as u32);
             *word = batch.keys[i].values.get(position).map_or(0, |value| value & mask);
         }
@@ -157,26 +178,26 @@ impl Subtable {
     }
 
     /// Where each word of the mask lies in keys of a shape.
-    #[inline(always)]
-    fn positions(&self, map: &Map, places: &mut [u8]) {
-        for (place, at) in places.iter_mut().zip(super::key::bits(self.map)) {
+    #[inline(never)]
+    fn places<const N: usize>(&self, map: &Map) -> Places<N> {
+        let mut places = Places { map: *map, at: [0; N] };
+        for (place, at) in places.at.iter_mut().zip(bits(self.map)) {
             *place = position(map, at / 64, (at % 64) as u32) as u8;
         }
+        places
     }
 }
 
 /// The masked words of a key.
 #[inline(always)]
-fn gather<const N: usize>(values: &[u64], places: &[u8; N], mask: &[u64; N]) -> [u64; N] {
+fn gather<const N: usize>(key: &Miniflow, at: &[u8; N], mask: &[u64; N]) -> [u64; N] {
     let mut words = [0; N];
     for j in 0..N {
-        words[j] = values[usize::from(places[j])] & mask[j];
+        words[j] = key.values[usize::from(at[j])] & mask[j];
     }
     words
 }
 
-/// Three passes, so that what one packet waits for overlaps with the next one's work: hash and ask for the bucket; find
-/// the tag and ask for the row; compare the row.
 #[inline]
 fn lookup<const N: usize>(
     subtable: &Subtable,
@@ -188,20 +209,43 @@ fn lookup<const N: usize>(
     let Some(mask) = subtable.mask.first_chunk::<N>() else {
         return;
     };
-    let table = &subtable.table;
-    let mut places = [[0u8; N]; BATCH];
-    for (places, shape) in places.iter_mut().zip(batch.shapes()) {
-        subtable.positions(&shape.map, places);
+    // Keys of a batch mostly have the same shape: then nothing depends on the packet but its words.
+    match (batch.shapes(), subtable.last.at.first_chunk::<N>()) {
+        ([shape], Some(at)) if shape.map == subtable.last.map => {
+            let at = *at;
+            look_up(subtable, batch, pending, rank, found, |key, _| gather(key, &at, mask));
+        }
+        (shapes, _) => {
+            let mut places = [[0; N]; BATCH];
+            for (at, shape) in places.iter_mut().zip(shapes) {
+                *at = subtable.places(&shape.map).at;
+            }
+            look_up(subtable, batch, pending, rank, found, |key, i| {
+                gather(key, &places[batch.shape_of(i) & (BATCH - 1)], mask)
+            });
+        }
     }
+}
 
+/// Three passes, so that what one packet waits for overlaps with the next one's work: hash and ask for the bucket; find
+/// the tag and ask for the row; compare the row.
+#[inline(always)]
+fn look_up<const N: usize>(
+    subtable: &Subtable,
+    batch: &KeyBatch,
+    pending: &mut Pending,
+    rank: u16,
+    found: &mut Found,
+    gather: impl Fn(&Miniflow, usize) -> [u64; N],
+) {
+    let table = &subtable.table;
+    let before = *pending;
     let mut tags = [0u32; BATCH];
-    for (tag_of, i) in tags.iter_mut().zip(pending.iter()) {
-        let words = gather(&batch.keys[i].values, &places[batch.shape_of(i) & (BATCH - 1)], mask);
-        *tag_of = tag(&words);
+    for (tag_of, i) in tags.iter_mut().zip(before.iter()) {
+        *tag_of = tag(&gather(&batch.keys[i], i));
         prefetch_at(table.buckets(), table.home(*tag_of));
     }
 
-    let before = *pending;
     let mut candidates = Pending::default();
     let mut rows = [0u32; BATCH];
     let mut spilled = false;
@@ -209,13 +253,14 @@ fn lookup<const N: usize>(
     for (tag, i) in tags.into_iter().zip(before.iter()) {
         let bucket = &table.buckets()[table.home(tag)];
         let matches = bucket.matches(tag);
-        rows[candidates.n & (BATCH - 1)] = bucket.row(matches.trailing_zeros());
-        if let Some(row) = table.row_start(rows[candidates.n & (BATCH - 1)]) {
-            prefetch(row);
-        }
+        let row = bucket.row(matches.trailing_zeros());
+        rows[candidates.n & (BATCH - 1)] = row;
         candidates.push_if(i, matches != 0);
         pending.push_if(i, matches == 0);
         spilled |= matches == 0 && bucket.is_full();
+        if let Some(row) = table.row_start(row) {
+            prefetch(row);
+        }
     }
 
     if spilled {
@@ -223,26 +268,34 @@ fn lookup<const N: usize>(
     }
 
     for (row, i) in rows.into_iter().zip(candidates.iter()) {
-        let words = gather(&batch.keys[i].values, &places[batch.shape_of(i) & (BATCH - 1)], mask);
+        let words = gather(&batch.keys[i], i);
         let (flow, row) = table.row(row);
-        if row.iter().zip(&words).fold(0, |different, (a, b)| different | (a ^ b)) == 0 {
-            found.flows[i] = flow;
-            found.probed[i] = rank + 1;
-        } else if let Some(flow) = subtable.find(batch, i) {
-            // Another key has the same hash; it was in front of this one.
-            found.flows[i] = flow;
-            found.probed[i] = rank + 1;
+        let flow = if row.first_chunk::<N>().is_some_and(|row| equal(row, &words)) {
+            Some(flow)
         } else {
-            pending.push(i);
+            // Another key has the same hash, and was in front of this one.
+            subtable.find(batch, i)
+        };
+        match flow {
+            Some(flow) => {
+                found.flows[i] = flow;
+                found.probed[i] = rank + 1;
+            }
+            None => pending.push(i),
         }
     }
 }
 
-/// The same for masks of unusual size.
-fn lookup_any(subtable: &Subtable, batch: &KeyBatch, pending: &mut Pending, rank: u16, found: &mut Found) {
-    find_all(subtable, batch, pending, rank, found);
+#[inline(always)]
+fn equal<const N: usize>(a: &[u64; N], b: &[u64; N]) -> bool {
+    let mut different = 0;
+    for j in 0..N {
+        different |= a[j] ^ b[j];
+    }
+    different == 0
 }
 
+/// The slow and complete way for all of `pending`: masks of unusual size, full buckets.
 #[cold]
 fn find_all(subtable: &Subtable, batch: &KeyBatch, pending: &mut Pending, rank: u16, found: &mut Found) {
     let before = *pending;

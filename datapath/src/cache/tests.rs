@@ -111,8 +111,8 @@ fn look(
         prop_assert_eq!(store.find_key(packet).is_some(), dpcls.is_some());
 
         // What the caches say is right if they say anything.
-        let (hash, map) = (batch.hashes[i], batch.keys[i].map);
-        if let Some(flow) = emc.lookup(hash, map, batch.words(i)).filter(|&flow| store.is_alive(flow)) {
+        let (hash, key, len) = (batch.hashes[i], &batch.keys[i], batch.len(i));
+        if let Some(flow) = emc.lookup(hash, key, len).filter(|&flow| store.is_alive(flow)) {
             prop_assert!(right.contains(&FlowId(flow.id)));
         }
         if let Some(flow) = smc.lookup(hash).filter(|&flow| store.matches(flow, in_port, &batch.keys[i])) {
@@ -120,9 +120,9 @@ fn look(
         }
         if let Some(flow) = dpcls {
             let reference = store.reference(flow.0);
-            emc.insert(hash, map, batch.words(i), reference, |flow| store.is_alive(flow));
+            emc.insert(hash, key, len, reference, |flow| store.is_alive(flow));
             smc.insert(hash, flow.0, random);
-            let cached = emc.lookup(hash, map, batch.words(i));
+            let cached = emc.lookup(hash, key, len);
             prop_assert_eq!(cached, Some(reference), "just inserted");
         }
     }

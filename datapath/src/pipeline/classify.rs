@@ -88,15 +88,9 @@ pub(super) fn match_emc(
     found: &mut Found,
 ) {
     let before = *pending;
-    for i in before.iter() {
-        emc.prefetch(keys.hashes[i]);
-    }
-    for i in before.iter() {
-        emc.prefetch_entry(keys.hashes[i]);
-    }
     *pending = Pending::default();
     for i in before.iter() {
-        let flow = emc.lookup(keys.hashes[i], keys.keys[i].map, keys.words(i));
+        let flow = emc.lookup(keys.hashes[i], &keys.keys[i], keys.len(i));
         let alive = |flow: &crate::cache::FlowRef| {
             hot.get(flow.id as usize).is_some_and(|hot| hot.generation == flow.generation)
         };

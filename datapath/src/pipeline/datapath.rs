@@ -233,8 +233,7 @@ impl Datapath {
         {
             let flows = &self.flows;
             let flow = flows.reference(flow);
-            let map = keys.keys[i].map;
-            self.emc.insert(keys.hashes[i], map, keys.words(i), flow, |flow| flows.is_alive(flow));
+            self.emc.insert(keys.hashes[i], &keys.keys[i], keys.len(i), flow, |flow| flows.is_alive(flow));
         }
     }
 

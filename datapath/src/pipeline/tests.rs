@@ -86,12 +86,9 @@ fn send_traced(
     dp.process(PortNo(1), &mut batch(frames), Time::from_millis(5), upcall, trace);
     assert!(dp.counters().balanced(), "{:?}", dp.counters());
     let mut out = Vec::new();
-    let mut back = Vec::new();
-    dp.drain_tx(trace, |port, packet| {
-        out.push((port.0, packet.data().to_vec()));
-        back.push(packet);
+    dp.drain_tx(trace, |port, packets| {
+        out.extend(packets.iter().map(|packet| (port.0, packet.data().to_vec())));
     });
-    back.into_iter().for_each(|packet| dp.recycle(packet));
     assert!(dp.counters().balanced(), "{:?}", dp.counters());
     assert_eq!(dp.counters().queued, 0);
     let counters = dp.counters();

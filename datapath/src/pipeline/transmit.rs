@@ -2,6 +2,7 @@
 
 use super::datapath::Datapath;
 use super::port::PortConfig;
+use crate::action::exec::Packets;
 use crate::offload::{Prepared, prepare_for};
 use crate::packet::Packet;
 use crate::stats::DropReason;
@@ -13,8 +14,9 @@ const VLAN: usize = 4;
 
 impl Datapath {
     /// Sends everything that is queued: `send` gets the packets of one port after the other, the ports in the order in
-    /// which they were first sent to, each port's packets in theirs. Give packets back with [`Self::recycle`].
-    pub fn drain_tx<T: Trace>(&mut self, trace: &mut T, mut send: impl FnMut(PortNo, Box<Packet>)) {
+    /// which they were first sent to, each port's packets in theirs. It takes from the list what it keeps; the rest is
+    /// recycled. What is kept can be given back later with [`Self::recycle`].
+    pub fn drain_tx<T: Trace>(&mut self, trace: &mut T, mut send: impl FnMut(PortNo, &mut Packets)) {
         let mut ports = std::mem::take(&mut self.tx_ports);
         for no in ports.drain(..) {
             let Some(port) = self.ports.get_mut(no) else {
@@ -23,27 +25,29 @@ impl Datapath {
             let config = port.config;
             let mut queue = std::mem::take(&mut port.queue);
             let count = queue.len() as u64;
-            let (mut sent, mut bytes, mut incomplete) = (0, 0, 0);
-            for mut packet in queue.drain(..) {
-                match prepare(&mut packet, &config, trace) {
-                    Ok(prepared) => {
-                        incomplete += u64::from(prepared == Prepared::NothingToComplete);
-                        sent += 1;
-                        bytes += packet.len() as u64;
-                        let (id, len, offloads) =
-                            (PacketId(packet.md.id), packet.len() as u32, packet.offloads);
-                        trace.event(|| Event::Tx { packet: id, port: PortNo(no), len, offloads });
-                        if T::ON {
-                            trace.bytes(id, packet.data());
-                        }
-                        send(PortNo(no), packet);
-                    }
-                    Err(reason) => self.end(packet, reason, trace),
+            self.counters.queued -= count;
+            let all_ready = queue.iter_mut().fold(true, |ready, packet| {
+                let prepared = prepare(packet, &config, trace);
+                ready & (prepared == Ok(Prepared::Ready))
+            });
+            if !all_ready {
+                self.drop_unsendable(&mut queue, &config, trace);
+            }
+            let sent = queue.len() as u64;
+            let mut bytes = 0;
+            for packet in &queue {
+                bytes += packet.len() as u64;
+                let (id, len, offloads) = (PacketId(packet.md.id), packet.len() as u32, packet.offloads);
+                trace.event(|| Event::Tx { packet: id, port: PortNo(no), len, offloads });
+                if T::ON {
+                    trace.bytes(id, packet.data());
                 }
             }
-            self.counters.queued -= count;
             self.counters.sent += sent;
-            self.counters.incomplete += incomplete;
+            send(PortNo(no), &mut queue);
+            for packet in queue.drain(..) {
+                self.scratch.pool.put(packet);
+            }
             if let Some(port) = self.ports.get_mut(no) {
                 port.queue = queue;
                 port.stats.tx_packets += sent;
@@ -52,6 +56,23 @@ impl Datapath {
             }
         }
         self.tx_ports = ports;
+    }
+
+    /// Drops what the port does not take. Preparing a packet again changes nothing more.
+    #[cold]
+    fn drop_unsendable<T: Trace>(&mut self, queue: &mut Packets, config: &PortConfig, trace: &mut T) {
+        let mut rest = self.scratch.take_list();
+        std::mem::swap(queue, &mut rest);
+        for mut packet in rest.drain(..) {
+            match prepare(&mut packet, config, trace) {
+                Ok(prepared) => {
+                    self.counters.incomplete += u64::from(prepared == Prepared::NothingToComplete);
+                    queue.push(packet);
+                }
+                Err(reason) => self.end(packet, reason, trace),
+            }
+        }
+        self.scratch.give_list(rest);
     }
 }
 
