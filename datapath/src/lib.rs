@@ -16,5 +16,6 @@ pub mod openflow;
 pub mod packet;
 pub mod pipeline;
 pub mod stats;
+pub mod switch;
 pub mod trace;
 pub mod types;

@@ -1,0 +1,203 @@
+//! A switch: one datapath, the OpenFlow bridges on it, and the devices behind its ports, as one `ovs-vswitchd` with its userspace
+//! datapath. Everything outside (the simulation, live mode) drives this.
+//!
+//! Owns what goes between fast and slow path: crediting statistics, revalidating datapath flows after a change, expiry. It is
+//! told the time with each call. A clone behaves the same from there on.
+//!
+//! Counterpart: OVS `vswitchd/bridge.c` and the revalidators of `ofproto/ofproto-dpif-upcall.c`.
+
+mod device;
+mod dump;
+mod ports;
+mod revalidate;
+#[cfg(test)]
+mod tests;
+
+pub use device::{Device, DeviceKind, RxChecksum};
+pub use dump::DumpOptions;
+pub use ports::{BridgeSpec, PortSpec, SwitchError, SwitchPort};
+
+use std::collections::BTreeMap;
+
+use crate::flow::Flow;
+use crate::openflow::Ofproto;
+use crate::packet::{Batch, Packet};
+use crate::pipeline::{Config, Datapath};
+use crate::trace::{FlowId, Off, Trace};
+use crate::types::{PortNo, Span, Time};
+
+/// Settings of a switch that are not the datapath's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// Datapath flows that no packet used for this long are removed (`max-idle`).
+    pub max_idle: Span,
+    /// After a change, datapath flows are revalidated at the latest after this long (`max-revalidator`).
+    pub max_revalidator: Span,
+}
+
+impl Default for SwitchConfig {
+    /// As in OVS: 10 s, 500 ms.
+    fn default() -> Self {
+        Self { max_idle: Span::from_secs(10), max_revalidator: Span::from_millis(500) }
+    }
+}
+
+/// A switch.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    dp: Datapath,
+    of: Ofproto,
+    config: SwitchConfig,
+    ports: BTreeMap<PortNo, SwitchPort>,
+    /// Ports that only lead to another bridge: the datapath does not know them.
+    patches: BTreeMap<String, SwitchPort>,
+    revalidator: revalidate::Revalidator,
+}
+
+impl Switch {
+    /// A switch without bridges. All chance in it comes from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            dp: Datapath::new(seed, Config::default()),
+            of: Ofproto::new(),
+            config: SwitchConfig::default(),
+            ports: BTreeMap::new(),
+            patches: BTreeMap::new(),
+            revalidator: revalidate::Revalidator::default(),
+        }
+    }
+
+    /// The datapath: counters, flows, ports.
+    pub fn datapath(&self) -> &Datapath {
+        &self.dp
+    }
+
+    /// The datapath, to give it flows by hand or to configure it.
+    pub fn datapath_mut(&mut self) -> &mut Datapath {
+        &mut self.dp
+    }
+
+    /// The slow path: bridges, rules, learned addresses.
+    pub fn ofproto(&self) -> &Ofproto {
+        &self.of
+    }
+
+    /// The slow path, to reconfigure. Ports are added and removed by [`Self::add_port`] and [`Self::remove_port`].
+    pub fn ofproto_mut(&mut self) -> &mut Ofproto {
+        &mut self.of
+    }
+
+    /// Settings.
+    pub fn config(&self) -> &SwitchConfig {
+        &self.config
+    }
+
+    /// Changes settings.
+    pub fn configure(&mut self, config: SwitchConfig) {
+        self.config = config;
+    }
+
+    /// Changes the datapath's settings. Another VLAN limit makes all datapath flows wrong: they are removed.
+    pub fn configure_datapath(&mut self, config: Config, now: Time) {
+        if config.vlan_limit != self.dp.config().vlan_limit {
+            self.flush_flows(now);
+        }
+        self.dp.configure(config);
+    }
+
+    /// Processes a batch received on a port and leaves it empty. What is to be sent waits for [`Self::drain_tx`]. Packets for a
+    /// port that does not exist, or whose device is down, are not received: they are given back to the pool.
+    pub fn receive<T: Trace>(&mut self, port: PortNo, batch: &mut Batch, now: Time, trace: &mut T) {
+        self.revalidate_if_needed(now, trace);
+        self.revalidator.received(batch.len());
+        let device = self.ports.get(&port).map(|port| &port.device).filter(|device| device.admin_up);
+        let Some(device) = device else {
+            for packet in batch.drain() {
+                self.dp.recycle(packet);
+            }
+            return;
+        };
+        for packet in batch.packets_mut() {
+            device.mark_received(packet);
+        }
+        self.dp.process(port, batch, now, &mut self.of, trace);
+    }
+
+    /// Runs datapath actions over a packet that no port received (`dpif_execute`).
+    ///
+    /// # Errors
+    /// What the datapath cannot do; the packet is dropped then.
+    pub fn execute<T: Trace>(
+        &mut self,
+        packet: Box<Packet>,
+        actions: &[crate::action::Action],
+        now: Time,
+        trace: &mut T,
+    ) -> Result<(), crate::cache::FlowError> {
+        self.dp.execute(packet, actions, now, &mut self.of, trace)
+    }
+
+    /// Sends what is queued; see [`Datapath::drain_tx`].
+    pub fn drain_tx<T: Trace>(&mut self, trace: &mut T, send: impl FnMut(PortNo, Box<Packet>)) {
+        self.dp.drain_tx(trace, send);
+    }
+
+    /// A packet without bytes, to be filled and received.
+    pub fn allocate(&mut self) -> Box<Packet> {
+        self.dp.allocate()
+    }
+
+    /// Takes back a packet that nobody needs any more.
+    pub fn recycle(&mut self, packet: Box<Packet>) {
+        self.dp.recycle(packet);
+    }
+
+    /// Does what time brings: idle datapath flows, timed-out rules and learned addresses go, and datapath flows are made to
+    /// follow.
+    pub fn run<T: Trace>(&mut self, now: Time, trace: &mut T) {
+        self.credit(now);
+        self.expire_flows(now, trace);
+        self.of.run(now);
+        self.revalidate_if_needed(now, trace);
+    }
+
+    /// When [`Self::run`] is to be called next, if nothing happens before.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        let flows = self.dp.flows().next_idle(self.config.max_idle);
+        [flows, self.of.next_wakeup(), self.revalidator.due(&self.config)].into_iter().flatten().min()
+    }
+
+    /// Brings everything up to date, as after `ovs-appctl revalidator/wait`: statistics credited, datapath flows right.
+    pub fn settle<T: Trace>(&mut self, now: Time, trace: &mut T) {
+        self.run(now, trace);
+        if self.of.take_changed() {
+            self.revalidator.note_change(now);
+        }
+        if self.revalidator.is_pending() {
+            self.revalidate(now, trace);
+        }
+    }
+
+    /// Removes all datapath flows (`revalidator/purge`, `dpctl/del-flows`).
+    pub fn flush_flows(&mut self, now: Time) {
+        self.credit(now);
+        let ids: Vec<FlowId> = self.dp.flows().iter().map(|flow| flow.id).collect();
+        self.dp.flow_flush(&mut Off);
+        for id in ids {
+            self.forget_flow(id, now);
+        }
+    }
+
+    /// Removes one datapath flow; says whether there was one.
+    pub fn remove_flow<T: Trace>(&mut self, id: FlowId, now: Time, trace: &mut T) -> bool {
+        self.credit(now);
+        let there = self.dp.flow_del(id, trace).is_ok();
+        self.forget_flow(id, now);
+        there
+    }
+
+    /// The datapath flow that a packet with this key would hit, found without touching any counter.
+    pub fn find_flow(&self, key: &Flow) -> Option<FlowId> {
+        self.dp.flows().find_key(key)
+    }
+}

@@ -1,0 +1,131 @@
+//! Keeping datapath flows right: crediting what they counted, translating their keys anew after a change, expiry.
+//!
+//! OVS revalidates in threads, at the latest 500 ms after a change. Here it happens before the next batch is received, so
+//! that a change and the packet behind it are never confused, as long as that is affordable: a revalidation costs as many
+//! translations as there are flows, each received packet earns a few, and what exceeds that waits, at the latest until
+//! [`SwitchConfig::max_revalidator`] is over. All of this is counted, not timed, so a run is reproducible.
+
+use std::collections::BTreeMap;
+
+use super::{Switch, SwitchConfig};
+use crate::cache::FlowStats;
+use crate::openflow::ofproto::{Credit, Verdict};
+use crate::trace::{FlowId, Trace};
+use crate::types::Time;
+
+/// Translations that each received packet earns.
+const EARNED_BY_PACKET: u64 = 16;
+/// Translations that may be saved up, and that there are at the start.
+const MOST_SAVED: u64 = 100_000;
+
+/// What is to be revalidated, when, and what was credited so far.
+#[derive(Clone, Debug)]
+pub(super) struct Revalidator {
+    /// Since when datapath flows may be wrong.
+    changed_at: Option<Time>,
+    /// Translations that may be spent at once.
+    saved: u64,
+    /// What each flow had counted when it was last credited.
+    credited: BTreeMap<FlowId, FlowStats>,
+}
+
+impl Default for Revalidator {
+    fn default() -> Self {
+        Self { changed_at: None, saved: MOST_SAVED, credited: BTreeMap::new() }
+    }
+}
+
+impl Revalidator {
+    pub(super) fn received(&mut self, packets: usize) {
+        self.saved = (self.saved + EARNED_BY_PACKET * packets as u64).min(MOST_SAVED);
+    }
+
+    pub(super) fn note_change(&mut self, now: Time) {
+        self.changed_at.get_or_insert(now);
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.changed_at.is_some()
+    }
+
+    /// When a revalidation that was put off is due.
+    pub(super) fn due(&self, config: &SwitchConfig) -> Option<Time> {
+        self.changed_at.map(|at| at + config.max_revalidator)
+    }
+}
+
+impl Switch {
+    /// Revalidates if something changed and it is affordable or due.
+    pub(super) fn revalidate_if_needed<T: Trace>(&mut self, now: Time, trace: &mut T) {
+        if self.of.take_changed() {
+            self.revalidator.note_change(now);
+        }
+        let cost = self.dp.flows().len() as u64;
+        let due = self.revalidator.due(&self.config).is_some_and(|due| due <= now);
+        if self.revalidator.is_pending() && (due || cost <= self.revalidator.saved) {
+            self.revalidate(now, trace);
+        }
+    }
+
+    /// Translates the key of each datapath flow anew, and changes or removes those that are not right any more.
+    pub(super) fn revalidate<T: Trace>(&mut self, now: Time, trace: &mut T) {
+        self.credit(now);
+        self.revalidator.changed_at = None;
+        let ids: Vec<FlowId> = self.dp.flows().iter().map(|flow| flow.id).collect();
+        self.revalidator.saved = self.revalidator.saved.saturating_sub(ids.len() as u64);
+        for id in ids {
+            let Some(flow) = self.dp.flows().get(id) else { continue };
+            let verdict = self.of.revalidate(id, &flow.key(), &flow.mask(), flow.actions, now);
+            match verdict {
+                Verdict::Keep => {}
+                Verdict::Modify(actions) => {
+                    // What the datapath cannot do it must not go on doing wrongly: the next packet will say so.
+                    if self.dp.flow_set_actions(id, actions).is_err() {
+                        self.drop_flow(id, now, trace);
+                    }
+                }
+                Verdict::Delete => self.drop_flow(id, now, trace),
+            }
+        }
+    }
+
+    fn drop_flow<T: Trace>(&mut self, id: FlowId, now: Time, trace: &mut T) {
+        // A flow that is gone already needs no removal.
+        let _ = self.dp.flow_del(id, trace);
+        self.forget_flow(id, now);
+    }
+
+    /// Forgets what was kept about a datapath flow that is gone.
+    pub(super) fn forget_flow(&mut self, id: FlowId, now: Time) {
+        self.of.flow_removed(id, now);
+        self.revalidator.credited.remove(&id);
+    }
+
+    /// Credits what datapath flows counted since the last time to rules, groups and learned addresses.
+    pub fn credit(&mut self, now: Time) {
+        for flow in self.dp.flows().iter() {
+            let before = self.revalidator.credited.get(&flow.id).copied().unwrap_or_default();
+            let packets = flow.stats.packets.saturating_sub(before.packets);
+            if packets == 0 {
+                continue;
+            }
+            self.revalidator.credited.insert(flow.id, flow.stats);
+            let credit = Credit {
+                packets,
+                bytes: flow.stats.bytes.saturating_sub(before.bytes),
+                used: flow.stats.used.unwrap_or(now),
+                tcp_flags: flow.stats.tcp_flags,
+            };
+            self.of.credit(flow.id, &credit, now);
+        }
+    }
+
+    /// Removes datapath flows that were idle for too long. Call after [`Self::credit`].
+    pub(super) fn expire_flows<T: Trace>(&mut self, now: Time, trace: &mut T) {
+        let Self { dp, of, revalidator, config, .. } = self;
+        dp.flow_expire(now, config.max_idle, trace, |flow| {
+            of.flow_removed(flow.id, now);
+            revalidator.credited.remove(&flow.id);
+        });
+    }
+}
