@@ -49,10 +49,6 @@ pub(crate) mod packet_type {
     pub(crate) const NS_ETHERTYPE: u32 = 1;
     /// A network service header.
     pub(crate) const NSH: u32 = 0x1_894f;
-    /// IPv4 without Ethernet header.
-    pub(crate) const IPV4: u32 = 0x1_0800;
-    /// IPv6 without Ethernet header.
-    pub(crate) const IPV6: u32 = 0x1_86dd;
     /// MPLS without Ethernet header.
     pub(crate) const MPLS: u32 = 0x1_8847;
     /// Multicast MPLS without Ethernet header.
@@ -84,27 +80,6 @@ pub(crate) fn is_ip_any(flow: &Flow) -> bool {
     matches!(dl_type(flow), ethertype::IPV4 | ethertype::IPV6)
 }
 
-/// Has an Ethernet header.
-pub(crate) fn is_ethernet(flow: &Flow, wc: Option<&mut Flow>) -> bool {
-    if let Some(wc) = wc {
-        wc.packet_type.set(u32::MAX);
-    }
-    flow.packet_type.get() == packet_type::ETHERNET
-}
-
-/// Has a VLAN tag.
-pub(crate) fn is_vlan(flow: &Flow, wc: Option<&mut Flow>) -> bool {
-    if let Some(wc) = wc {
-        if !is_ethernet(flow, Some(wc)) {
-            return false;
-        }
-        or_be16(&mut wc.vlans[0].tci, VLAN_CFI);
-    } else if !is_ethernet(flow, None) {
-        return false;
-    }
-    flow.vlans[0].tci.get() & VLAN_CFI != 0
-}
-
 /// IPv4 or IPv6 with this protocol.
 pub(crate) fn is_ip_proto(flow: &Flow, proto: u8, wc: Option<&mut Flow>) -> bool {
     if !is_ip_any(flow) {
@@ -130,32 +105,9 @@ pub(crate) fn is_icmpv6(flow: &Flow, wc: Option<&mut Flow>) -> bool {
     is_proto_of(flow, ethertype::IPV6, ip_proto::ICMPV6, wc)
 }
 
-/// Neighbour solicitation or advertisement.
-pub(crate) fn is_nd(flow: &Flow, mut wc: Option<&mut Flow>) -> bool {
-    const SOLICITATION: u16 = 135;
-    const ADVERTISEMENT: u16 = 136;
-    if !is_icmpv6(flow, wc.as_deref_mut()) {
-        return false;
-    }
-    let Some(wc) = wc else {
-        return flow.tp_dst.get() == 0 && matches!(flow.tp_src.get(), SOLICITATION | ADVERTISEMENT);
-    };
-    wc.tp_dst.set(u16::MAX);
-    if flow.tp_dst.get() != 0 {
-        return false;
-    }
-    wc.tp_src.set(u16::MAX);
-    matches!(flow.tp_src.get(), SOLICITATION | ADVERTISEMENT)
-}
-
 /// An 802.1D bridge protocol data unit.
 pub(crate) fn is_stp(flow: &Flow) -> bool {
     flow.dl_type.get() == ethertype::NONE && flow.dl_dst == MacAddr([0x01, 0x80, 0xc2, 0, 0, 0])
-}
-
-/// Any fragment.
-pub(crate) fn is_fragment(flow: &Flow) -> bool {
-    flow.nw_frag & NW_FRAG_ANY != 0
 }
 
 /// Sets bits of a 16-bit field in network order.

@@ -101,7 +101,8 @@ impl Device {
 /// The datapath number that a dummy datapath would choose for a port of this name: the first number in it, plus 100 if it starts
 /// with `br`; else the smallest that is free (`choose_port()` of OVS `lib/dpif-netdev.c`).
 pub fn choose_port_number(name: &str, is_free: impl Fn(u32) -> bool) -> Option<u32> {
-    let digits: String = name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let digits: String =
+        name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     let base = if name.starts_with("br") { 100 } else { 0 };
     if let Ok(number) = digits.parse::<u16>() {
         let wanted = base + u32::from(number);

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use super::device::{Device, DeviceKind, choose_port_number};
 use super::Switch;
+use super::device::{Device, DeviceKind, choose_port_number};
 use crate::flow::text::PortNames;
 use crate::openflow::bridge::{self, BridgeId, FailMode, VlanConfig};
 use crate::openflow::ofproto::ConfigError;
@@ -107,7 +107,8 @@ impl Switch {
     /// [`SwitchError::NoBridge`].
     pub fn remove_bridge(&mut self, name: &str) -> Result<(), SwitchError> {
         let bridge = self.bridge_id(name)?;
-        let ports: Vec<PortNo> = self.ports.iter().filter(|(_, port)| port.bridge == bridge).map(|(&no, _)| no).collect();
+        let ports: Vec<PortNo> =
+            self.ports.iter().filter(|(_, port)| port.bridge == bridge).map(|(&no, _)| no).collect();
         for no in ports {
             self.ports.remove(&no);
             self.dp.remove_port(no, &mut Off)?;
@@ -122,14 +123,21 @@ impl Switch {
     /// # Errors
     /// [`SwitchError::NoBridge`].
     pub fn bridge_id(&self, name: &str) -> Result<BridgeId, SwitchError> {
-        self.of.bridge_named(name).map(|bridge| bridge.id).ok_or_else(|| SwitchError::NoBridge(name.to_owned()))
+        self.of
+            .bridge_named(name)
+            .map(|bridge| bridge.id)
+            .ok_or_else(|| SwitchError::NoBridge(name.to_owned()))
     }
 
     /// Adds a port to a bridge; returns its OpenFlow number, and that in the datapath unless it is a patch port.
     ///
     /// # Errors
     /// [`SwitchError`]; nothing is changed then.
-    pub fn add_port(&mut self, bridge: BridgeId, spec: &PortSpec) -> Result<(OfPort, Option<PortNo>), SwitchError> {
+    pub fn add_port(
+        &mut self,
+        bridge: BridgeId,
+        spec: &PortSpec,
+    ) -> Result<(OfPort, Option<PortNo>), SwitchError> {
         let name = &spec.device.name;
         if self.port_named(name).is_some() {
             return Err(SwitchError::NameTaken(name.clone()));
@@ -138,7 +146,8 @@ impl Switch {
             DeviceKind::Patch => None,
             DeviceKind::Dummy | DeviceKind::DummyPmd | DeviceKind::Internal => {
                 let free = |number| !self.ports.contains_key(&PortNo(number));
-                let number = choose_port_number(name, free).ok_or_else(|| SwitchError::NoNumber(name.clone()))?;
+                let number =
+                    choose_port_number(name, free).ok_or_else(|| SwitchError::NoNumber(name.clone()))?;
                 Some(PortNo(number))
             }
         };
@@ -229,8 +238,13 @@ impl Switch {
     ///
     /// # Errors
     /// [`SwitchError::NoPort`].
-    pub fn configure_device(&mut self, name: &str, change: impl FnOnce(&mut Device)) -> Result<(), SwitchError> {
-        let port = self.ports.values_mut().chain(self.patches.values_mut()).find(|port| port.device.name == name);
+    pub fn configure_device(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Device),
+    ) -> Result<(), SwitchError> {
+        let port =
+            self.ports.values_mut().chain(self.patches.values_mut()).find(|port| port.device.name == name);
         let port = port.ok_or_else(|| SwitchError::NoPort(name.to_owned()))?;
         change(&mut port.device);
         let (no, config) = (port.no, datapath_config(&port.device));

@@ -15,7 +15,12 @@ fn learning_switch() -> (Switch, [PortNo; 3]) {
     let bridge = switch.add_bridge(&spec, Time::ZERO).unwrap();
     let ports = [1u8, 2, 3].map(|n| {
         let device = Device::new(&format!("p{n}"), DeviceKind::Dummy, MacAddr([2, 0, 0, 0, 1, n]));
-        let spec = PortSpec { device, of_port: Some(OfPort(u16::from(n))), vlan: VlanConfig::default(), protected: false };
+        let spec = PortSpec {
+            device,
+            of_port: Some(OfPort(u16::from(n))),
+            vlan: VlanConfig::default(),
+            protected: false,
+        };
         switch.add_port(bridge, &spec).unwrap().1.unwrap()
     });
     (switch, ports)
@@ -52,7 +57,11 @@ fn floods_learns_and_follows() {
     let local = PortNo(100);
     assert_eq!(send(&mut switch, p1, &frame(1, 2), Time::ZERO), [p2, p3, local], "unknown: flooded");
     assert_eq!(send(&mut switch, p2, &frame(2, 1), Time::ZERO), [p1], "learned from the first");
-    assert_eq!(send(&mut switch, p1, &frame(1, 2), Time::ZERO), [p2], "the first one's flow followed the learned address");
+    assert_eq!(
+        send(&mut switch, p1, &frame(1, 2), Time::ZERO),
+        [p2],
+        "the first one's flow followed the learned address"
+    );
     assert_eq!(switch.datapath().flows().len(), 2);
     assert_eq!(switch.datapath().counters().passes.upcall, 2);
     assert!(switch.datapath().counters().balanced());
