@@ -3,7 +3,7 @@
 //! The functions that take a mask set in it what they looked at, unless that is always part of a megaflow (the Ethernet
 //! type, the packet type). Counterpart: the inline predicates of OVS `lib/flow.h`.
 
-use crate::flow::{Flow, NW_FRAG_ANY, VLAN_CFI};
+use crate::flow::Flow;
 use crate::types::MacAddr;
 
 /// Ethernet types (IEEE registry).
