@@ -14,6 +14,7 @@ pub mod recirc;
 pub mod rule_match;
 pub mod text;
 pub mod value;
+pub mod wire;
 pub mod xlate;
 
 pub use action::{OfAction, OfActions};

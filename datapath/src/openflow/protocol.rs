@@ -156,6 +156,13 @@ pub(crate) fn usable(field: Field, mask: &FieldValue) -> Protocols {
         Legacy::Prefix => prefix,
         Legacy::Bits => true,
     };
+    if field == Field::VlanTci && !exact {
+        // Behind OpenFlow 1.0 a priority is matched as a whole, and with a tag only. OVS sends other masks all the same,
+        // and so loses them.
+        let (priority, tag) = (mask.low() & 0xe000, mask.low() & 0x1000 != 0);
+        let fits = priority == 0 || priority == 0xe000 && tag;
+        return if fits { Protocols::NXM_OXM_ANY } else { Protocols::OF10_NXM_ANY };
+    }
     let (of10, of11) = legacy(field);
     if can(of10) {
         Protocols::ANY

@@ -84,7 +84,6 @@ impl Match {
             Field::IcmpType | Field::Icmpv6Type => self.mask.tp_src.set(u16::MAX),
             Field::IcmpCode | Field::Icmpv6Code => self.mask.tp_dst.set(u16::MAX),
             Field::NdOptionsType | Field::TcpFlags => self.mask.tcp_flags.set(u16::MAX),
-            Field::TunFlags => self.mask.tunnel.flags = u16::MAX,
             Field::Ipv6Label => self.mask.ipv6_label.set(u32::MAX),
             _ => {}
         }

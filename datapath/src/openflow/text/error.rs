@@ -410,6 +410,9 @@ pub enum ErrorKind {
     /// A group without what it needs, or with what it must not have.
     #[error("{0}")]
     Group(&'static str),
+    /// Not a type of groups.
+    #[error("invalid group type {0}")]
+    GroupType(String),
     /// A number that is no group.
     #[error("invalid {what} {value}")]
     InvalidId {

@@ -167,7 +167,9 @@ impl Head {
             "type" if !typed => return Err(group_error(key, "type is not needed")),
             "type" => {
                 let found = TYPES.iter().find(|(_, name)| *name == value);
-                self.kind = Some(found.map(|&(kind, _)| kind).ok_or_else(|| not_valid(value, "group type"))?);
+                let kind = found.map(|&(kind, _)| kind);
+                self.kind =
+                    Some(kind.ok_or_else(|| Fault::new(value, ErrorKind::GroupType(value.to_owned())))?);
             }
             "selection_method" if !typed => return Err(group_error(key, "selection method is not needed")),
             "selection_method" => {

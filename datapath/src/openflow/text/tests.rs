@@ -361,7 +361,10 @@ proptest! {
         flags in any::<[bool; 5]>(),
     ) {
         let [priority, idle_timeout, hard_timeout, importance] = numbers;
-        let [send_flow_rem, check_overlap, reset_counts, no_packet_counts, no_byte_counts] = flags;
+        // These flags need newer versions, which cannot match parts of VLAN priorities.
+        let untagged = m.mask.vlans[0].tci.get() == 0;
+        let [reset_counts, no_packet_counts, no_byte_counts] = [2, 3, 4].map(|i| flags[i] && untagged);
+        let [send_flow_rem, check_overlap, ..] = flags;
         let flow_mod = FlowMod {
             command: FlowModCommand::Add,
             table: Some(TableId(table)).filter(|t| t.0 > 0),

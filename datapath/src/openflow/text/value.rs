@@ -435,7 +435,7 @@ fn nxm_names(field: Field) -> impl Iterator<Item = &'static str> {
 }
 
 /// Whether the field has a number of its own in NXM, and not only an experimenter's (OVS `mf_nxm_header`).
-pub(super) fn has_short_header(field: Field) -> bool {
+pub(crate) fn has_short_header(field: Field) -> bool {
     let experimenter = ["NXOXM_ET_", "NXOXM_NSH_", "ONFOXM_ET_"];
     nxm_names(field).next().is_some_and(|name| !experimenter.iter().any(|prefix| name.starts_with(prefix)))
 }
