@@ -60,8 +60,6 @@ mod switches;
 #[cfg(test)]
 mod tests;
 
-pub use steps::parse_speed;
-
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -71,6 +69,7 @@ use std::sync::Arc;
 use datapath::offload::Capabilities;
 use datapath::types::{MacAddr, Span, Time, VlanId};
 
+use crate::capture::Pacing;
 use crate::diagnostic::{Diagnostics, SourceFile};
 use crate::link::{LinkModel, LinkPatch};
 
@@ -456,24 +455,13 @@ pub struct Replay {
     /// The capture.
     pub pcap: PathBuf,
     /// How fast.
-    pub speed: ReplaySpeed,
+    pub speed: Pacing,
     /// How often.
     pub times: u32,
     /// Capture interface (name, or number from 0) to place.
     pub map: Vec<(String, Place)>,
     /// Its place in the file.
     pub span: Range<usize>,
-}
-
-/// How fast a capture is replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplaySpeed {
-    /// Its own timing, this many thousandths as fast: 1000 is as captured.
-    Factor(u64),
-    /// Equal distances: packets a second.
-    Rate(u64),
-    /// All at once.
-    TopSpeed,
 }
 
 /// `ping.{from, to, count, interval, size}`.

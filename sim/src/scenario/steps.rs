@@ -10,8 +10,9 @@ use super::parse::{address, block, ends, list, patches, place, time};
 use super::reader::{Fields, Value};
 use super::{
     Expect, ExpectFlow, ExpectGolden, HostCounter, HostExpect, Line, LinkStep, LinkWhich, Ping, Place,
-    Replay, ReplaySpeed, Send, SendWhat, Step, StepAction, Tcp, Udp, frame,
+    Replay, Send, SendWhat, Step, StepAction, Tcp, Udp, frame,
 };
+use crate::capture::{Pacing, Ratio};
 use crate::diagnostic::Diagnostic;
 use crate::quantity;
 
@@ -211,7 +212,8 @@ fn replay(value: &Value<'_>, folder: &Path) -> Option<Replay> {
     let mut fields = value.table("`replay`")?;
     let on = fields.take("on").and_then(|value| place(&value));
     let pcap = fields.require("pcap", "the capture to replay").and_then(|value| path(&value, folder));
-    let speed = fields.take("speed").map_or(Some(ReplaySpeed::Factor(1000)), |value| speed(&value));
+    let help = "as captured: \"1x\"; or \"10x\", \"1000pps\", \"topspeed\"";
+    let speed = fields.take("speed").map_or(Some(Pacing::Speed(Ratio::ONE)), |value| value.parsed(help));
     let times = count(&mut fields, "loop", 1);
     let mut map = Vec::new();
     let mapped = fields.take("map");
@@ -227,41 +229,6 @@ fn replay(value: &Value<'_>, folder: &Path) -> Option<Replay> {
     let span = value.key_span();
     fields.finish();
     Some(Replay { on, pcap: pcap?, speed: speed?, times, map, span })
-}
-
-/// `"1x"`, `"0.5x"`, `"1000pps"` or `"topspeed"`.
-fn speed(value: &Value<'_>) -> Option<ReplaySpeed> {
-    let text = value.string()?;
-    match parse_speed(text) {
-        Some(speed) => Some(speed),
-        None => {
-            let error = value.error(format!("{text:?} is no replay speed"));
-            value
-                .cx
-                .error(error.help("\"1x\" (as captured), \"10x\", \"0.5x\", \"1000pps\" or \"topspeed\""));
-            None
-        }
-    }
-}
-
-/// Parses the speed of a replay: `1x`, `0.5x` (at most three decimals), `1000pps` or `topspeed`.
-pub fn parse_speed(text: &str) -> Option<ReplaySpeed> {
-    let text = text.trim();
-    if text == "topspeed" {
-        return Some(ReplaySpeed::TopSpeed);
-    }
-    if let Some(rate) = text.strip_suffix("pps") {
-        return rate.trim_end().parse().ok().filter(|rate| *rate > 0).map(ReplaySpeed::Rate);
-    }
-    let factor = text.strip_suffix('x')?;
-    let (whole, fraction) = factor.split_once('.').unwrap_or((factor, "0"));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 3 {
-        return None;
-    }
-    let thousandths = whole.parse::<u64>().ok()?.checked_mul(1000)?;
-    let part = fraction.parse::<u64>().ok()? * 10u64.pow(3 - fraction.len() as u32);
-    Some(thousandths.checked_add(part)?).filter(|factor| *factor > 0).map(ReplaySpeed::Factor)
 }
 
 fn host_name(fields: &mut Fields<'_>) -> Option<String> {
