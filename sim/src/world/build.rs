@@ -1,0 +1,160 @@
+//! From a scenario to the world at time 0.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datapath::types::Time;
+use sha2::{Digest as _, Sha256};
+
+use super::checks::Checks;
+use super::motion::PortTable;
+use super::{Event, Link, SwitchState, Target, World, WorldError};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::files::Files;
+use crate::host::Host;
+use crate::link::Direction;
+use crate::node::switch::SwitchNode;
+use crate::queue::EventQueue;
+use crate::scenario::{LinkConfig, PortKind, Scenario, SwitchConfig};
+
+pub(super) fn world(
+    scenario: Arc<Scenario>,
+    files: Arc<dyn Files + Send + Sync>,
+    seed: Option<u64>,
+    bless: bool,
+) -> Result<World, WorldError> {
+    let seed = seed.unwrap_or(scenario.seed);
+    let checks = Checks::new(&scenario, &*files, bless)
+        .map_err(|list| WorldError::Scenario(Box::new(Diagnostics::new(Arc::clone(&scenario.file), list))))?;
+    let hosts: Vec<Host> = scenario.hosts.iter().map(|config| Host::new(config, seed)).collect();
+    let mut world = World {
+        seed,
+        files,
+        now: Time::ZERO,
+        stop_at: scenario.stop_at,
+        last_step_at: scenario.steps.iter().map(|step| step.at).max().unwrap_or(Time::ZERO),
+        queue: EventQueue::default(),
+        alive: 0,
+        events: 0,
+        events_at_once: 0,
+        host_links: vec![None; hosts.len()],
+        host_timers: vec![None; hosts.len()],
+        hosts,
+        links: scenario.links.iter().map(|config| link(config, seed)).collect(),
+        switches: Vec::new(),
+        shared: None,
+        replays: Vec::new(),
+        checks,
+        current_step: None,
+        departures: Sha256::new(),
+        frames_received: 0,
+        warnings: Vec::new(),
+        error: None,
+        tx: Vec::new(),
+        scenario: Arc::clone(&scenario),
+    };
+    world.connect_hosts();
+    for (index, config) in scenario.switches.iter().enumerate() {
+        world.switches.push(empty_switch(seed, &config.name));
+        set_up(&mut world, index, config)?;
+    }
+    for switch in 0..world.switches.len() {
+        world.refresh_ports(switch);
+    }
+    for step in scenario.run_order() {
+        world.schedule(scenario.steps[step].at, Event::Step(step));
+    }
+    Ok(world)
+}
+
+fn link(config: &LinkConfig, seed: u64) -> Link {
+    let [a, b] = &config.ends;
+    let directions = [
+        Direction::new(config.forward, seed, &format!("{a} {b}")),
+        Direction::new(config.backward, seed, &format!("{b} {a}")),
+    ];
+    Link { ends: config.ends.clone(), directions, targets: [None, None] }
+}
+
+/// A datapath of its own stream of chance, so that one more switch does not change what another one does.
+pub(super) fn empty_switch(seed: u64, name: &str) -> SwitchState {
+    let seed = crate::random::Stream::new(seed, &format!("switch {name}")).draw();
+    SwitchState {
+        node: SwitchNode::new(seed),
+        ports: PortTable::default(),
+        wake_at: None,
+        upcalls: 0,
+        by_bridge: BTreeMap::new(),
+    }
+}
+
+fn set_up(world: &mut World, index: usize, config: &SwitchConfig) -> Result<(), WorldError> {
+    let now = world.now;
+    let refuse = |world: &World, span: &std::ops::Range<usize>, message: String| {
+        world.scenario_error(Diagnostic::new(span.clone(), message))
+    };
+    for setting in &config.other_config {
+        let value = format!("other_config:{}={}", setting.key, setting.value);
+        let argv = ["ovs-vsctl", "set", "Open_vSwitch", ".", value.as_str()];
+        world.set_up_command(index, &argv, &setting.span)?;
+    }
+    if let Err(message) = world.switches[index].node.add_bridge(now, config) {
+        return Err(refuse(world, &config.span, message));
+    }
+    for port in &config.ports {
+        match &port.kind {
+            PortKind::Simulated => {}
+            PortKind::Tunnel { .. } => {
+                let message = format!("port `{}`: tunnel ports are not supported yet", port.name);
+                return Err(refuse(world, &port.span, message));
+            }
+            PortKind::Tap(_) | PortKind::Packet(_) | PortKind::Dpdk(_) => {
+                let message = format!("port `{}` is a real port, which virtual time cannot drive", port.name);
+                return Err(refuse(world, &port.span, message));
+            }
+        }
+        if let Err(message) = world.switches[index].node.add_port(now, &config.name, port) {
+            return Err(refuse(world, &port.span, message));
+        }
+    }
+    let lines = |block: &Option<crate::scenario::Block>| {
+        block.iter().flat_map(|b| b.lines.clone()).collect::<Vec<_>>()
+    };
+    for line in lines(&config.groups) {
+        world.set_up_command(index, &["ovs-ofctl", "add-group", &config.name, &line.text], &line.span)?;
+    }
+    for line in lines(&config.flows) {
+        world.set_up_command(index, &["ovs-ofctl", "add-flow", &config.name, &line.text], &line.span)?;
+    }
+    for line in lines(&config.ovs) {
+        world.run_line(Some(index), &line)?;
+    }
+    Ok(())
+}
+
+impl World {
+    fn connect_hosts(&mut self) {
+        for (index, link) in self.links.iter_mut().enumerate() {
+            for (end, place) in link.ends.iter().enumerate() {
+                let host =
+                    self.hosts.iter().position(|host| place.port.is_none() && host.name() == place.node);
+                if let Some(host) = host {
+                    link.targets[end] = Some(Target::Host(host));
+                    self.host_links[host] = Some((index, end));
+                }
+            }
+        }
+    }
+
+    fn set_up_command(
+        &mut self,
+        switch: usize,
+        argv: &[&str],
+        span: &std::ops::Range<usize>,
+    ) -> Result<(), WorldError> {
+        match self.switches[switch].node.command(self.now, argv) {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(self.scenario_error(Diagnostic::new(span.clone(), failure.message))),
+        }
+    }
+}
