@@ -138,8 +138,8 @@ impl Switch {
     }
 
     /// Sends what is queued; see [`Datapath::drain_tx`].
-    pub fn drain_tx<T: Trace>(&mut self, trace: &mut T, send: impl FnMut(PortNo, Box<Packet>)) {
-        self.dp.drain_tx(trace, send);
+    pub fn drain_tx<T: Trace>(&mut self, trace: &mut T, mut send: impl FnMut(PortNo, Box<Packet>)) {
+        self.dp.drain_tx(trace, |port, packets| packets.drain(..).for_each(|packet| send(port, packet)));
     }
 
     /// A packet without bytes, to be filled and received.
