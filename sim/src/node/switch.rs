@@ -1,11 +1,15 @@
 //! A datapath with its bridges, as the world sees it: the only place in `sim` that knows how a switch is driven.
 
+use datapath::openflow::bridge::{self, FailMode, PriorityTags, VlanConfig};
+use datapath::openflow::text::{Names, parse_flow_mod_line, parse_group_mod_line};
 use datapath::packet::{Batch, Packet};
 use datapath::stats::{DropReason, PassCounters};
+use datapath::switch::{BridgeSpec, Device, DeviceKind, DumpOptions, PortSpec, Switch};
 use datapath::trace::Trace;
-use datapath::types::{PortNo, Time};
+use datapath::types::{MacAddr, OfPort, PortNo, TableId, Time};
 
-use crate::scenario::{PortConfig, SwitchConfig};
+use crate::random::Stream;
+use crate::scenario::{self, PortConfig, SwitchConfig};
 
 /// Why a command did nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,115 +143,310 @@ pub struct FlowInfo {
 /// A datapath with its bridges.
 #[derive(Clone, Debug)]
 pub struct SwitchNode {
-    ports: Vec<PortInfo>,
-    counters: SwitchCounters,
-    out: Vec<(PortNo, Box<Packet>)>,
+    switch: Switch,
+    seed: u64,
 }
 
 impl SwitchNode {
-    /// An empty one.
-    pub fn new(_seed: u64) -> Self {
-        Self { ports: Vec::new(), counters: SwitchCounters::default(), out: Vec::new() }
+    /// An empty one; all chance in it comes from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { switch: Switch::new(seed), seed }
+    }
+
+    /// The switch itself, to look at: rules, learned addresses, caches.
+    pub fn switch(&self) -> &Switch {
+        &self.switch
     }
 
     /// Makes the bridge that `config` declares, without its ports, rules and commands.
     ///
     /// # Errors
-    /// If the datapath refuses.
-    pub fn add_bridge(&mut self, _now: Time, config: &SwitchConfig) -> Result<(), String> {
-        self.push(&config.name, &config.name, 0xfffe);
-        Ok(())
+    /// If the switch refuses.
+    pub fn add_bridge(&mut self, now: Time, config: &SwitchConfig) -> Result<(), String> {
+        // Who writes rules wants these and no others; who writes none wants a switch that switches.
+        let fail_mode = if config.flows.is_some() { FailMode::Secure } else { FailMode::Standalone };
+        let spec = BridgeSpec {
+            name: config.name.clone(),
+            fail_mode,
+            mac: config.mac.unwrap_or_else(|| self.made_up_mac(&config.name)),
+            vlan: VlanConfig::default(),
+        };
+        self.switch.add_bridge(&spec, now).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// A locally administered address that follows from the seed and a name.
+    fn made_up_mac(&self, name: &str) -> MacAddr {
+        let [a, b, c, d, ..] = Stream::new(self.seed, &format!("mac {name}")).draw().to_be_bytes();
+        MacAddr([2, 0xff, a, b, c, d])
     }
 
     /// Adds a port to a bridge.
     ///
     /// # Errors
-    /// If the datapath refuses.
-    pub fn add_port(&mut self, _now: Time, bridge: &str, config: &PortConfig) -> Result<(), String> {
-        let number = config.number.unwrap_or(self.ports.len() as u16);
-        self.push(bridge, &config.name, number);
-        Ok(())
-    }
-
-    fn push(&mut self, bridge: &str, name: &str, of_port: u16) {
-        let no = PortNo(self.ports.len() as u32);
-        let (name, bridge) = (name.to_owned(), bridge.to_owned());
-        self.ports.push(PortInfo { no, name, bridge, of_port, counters: PortCounters::default() });
+    /// If the switch refuses.
+    pub fn add_port(&mut self, bridge: &str, config: &PortConfig) -> Result<(), String> {
+        let bridge = self.switch.bridge_id(bridge).map_err(|error| error.to_string())?;
+        let mut device = Device::new(&config.name, DeviceKind::Dummy, self.made_up_mac(&config.name));
+        device.mtu = config.mtu.map_or(device.mtu, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
+        device.capabilities = config.offload;
+        device.rx_ip = rx_checksum(config.rx_ip_csum);
+        device.rx_l4 = rx_checksum(config.rx_l4_csum);
+        device.rx_tso_segsz = config.rx_tso;
+        let spec = PortSpec {
+            device,
+            of_port: config.number.map(OfPort),
+            vlan: vlan_config(config),
+            protected: false,
+        };
+        let (given, _) = self.switch.add_port(bridge, &spec).map_err(|error| error.to_string())?;
+        match config.number {
+            Some(number) if given != OfPort(number) => Err(format!(
+                "port `{}` got number {} instead of {number}, which is taken",
+                config.name, given.0
+            )),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Runs a command.
     ///
     /// # Errors
     /// If it is not understood, or fails.
-    pub fn command(&mut self, _now: Time, argv: &[&str]) -> Result<String, CommandFailure> {
-        for words in argv.split(|word| *word == "--") {
-            match words {
-                ["ovs-vsctl", "add-br", name, ..] | ["add-br", name, ..] => self.push(name, name, 0xfffe),
-                ["ovs-vsctl", "add-port", bridge, name, ..] | ["add-port", bridge, name, ..] => {
-                    self.push(bridge, name, self.ports.len() as u16);
+    pub fn command(&mut self, now: Time, argv: &[&str]) -> Result<String, CommandFailure> {
+        let wrong = |message: String| CommandFailure { message, understood: false };
+        match argv {
+            ["ovs-ofctl", "add-flow", bridge, rule] => self.add_rule(now, bridge, rule).map_err(wrong)?,
+            ["ovs-ofctl", "add-group", bridge, group] => self.add_group(now, bridge, group).map_err(wrong)?,
+            ["ovs-vsctl", rest @ ..] => {
+                for words in rest.split(|word| *word == "--") {
+                    self.configure(now, words).map_err(wrong)?;
                 }
-                ["ovs-fail", ..] => {
-                    return Err(CommandFailure { message: "unknown command".to_owned(), understood: false });
-                }
-                _ => {}
             }
+            [first, ..] => return Err(wrong(format!("{first}: this command is not supported yet"))),
+            [] => {}
         }
         Ok(String::new())
     }
 
-    /// The ports, in order of their numbers.
-    pub fn ports(&self) -> Vec<PortInfo> {
-        self.ports.clone()
-    }
-
-    /// Tells a port that its link went up or down.
-    pub fn set_link_state(&mut self, _now: Time, _port: PortNo, _up: bool) {}
-
-    /// Lets packets arrive at a port.
-    pub fn receive(&mut self, port: PortNo, batch: &mut Batch, _now: Time, _trace: &mut impl Trace) {
-        for packet in batch.drain() {
-            self.counters.received += 1;
-            self.counters.passes.upcall += 1;
-            let others = self.ports.iter().filter(|other| other.no != port && other.of_port != 0xfffe);
-            for (index, other) in others.enumerate() {
-                self.counters.made += u64::from(index > 0);
-                self.counters.sent += 1;
-                self.out.push((other.no, packet.clone()));
+    fn configure(&mut self, now: Time, words: &[&str]) -> Result<(), String> {
+        let text = |error: datapath::switch::SwitchError| error.to_string();
+        match words {
+            ["add-br", name] => {
+                let (name, mac) = ((*name).to_owned(), self.made_up_mac(name));
+                let spec =
+                    BridgeSpec { name, fail_mode: FailMode::Standalone, mac, vlan: VlanConfig::default() };
+                self.switch.add_bridge(&spec, now).map(drop).map_err(text)
             }
-            if self.ports.len() < 3 {
-                self.counters.drops[0] += 1;
+            ["add-port", bridge, name] => {
+                let bridge = self.switch.bridge_id(bridge).map_err(text)?;
+                let device = Device::new(name, DeviceKind::Dummy, self.made_up_mac(name));
+                let spec = PortSpec { device, of_port: None, vlan: VlanConfig::default(), protected: false };
+                self.switch.add_port(bridge, &spec).map(drop).map_err(text)
             }
+            ["set", "Open_vSwitch", ".", setting] => self.set_other_config(now, setting),
+            ["show"] | [] => Ok(()),
+            _ => Err(format!("ovs-vsctl {}: not supported yet", words.join(" "))),
         }
     }
 
+    fn set_other_config(&mut self, now: Time, setting: &str) -> Result<(), String> {
+        let mut config = *self.switch.datapath().config();
+        let (key, value) =
+            setting.strip_prefix("other_config:").and_then(|s| s.split_once('=')).unwrap_or((setting, ""));
+        let bad = || format!("other_config:{key} cannot be {value:?}");
+        match key {
+            "emc-insert-inv-prob" => config.emc_insert_inv_prob = value.parse().map_err(|_| bad())?,
+            "smc-enable" => config.smc = value.parse().map_err(|_| bad())?,
+            "flow-limit" => config.flow_limit = value.parse().map_err(|_| bad())?,
+            "vlan-limit" => config.vlan_limit = value.parse().map_err(|_| bad())?,
+            _ => return Err(format!("other_config:{key} is not supported yet")),
+        }
+        self.switch.configure_datapath(config, now);
+        Ok(())
+    }
+
+    fn add_rule(&mut self, now: Time, bridge: &str, rule: &str) -> Result<(), String> {
+        let id = self.switch.bridge_id(bridge).map_err(|error| error.to_string())?;
+        let change = parse_flow_mod_line(rule, &self.names(bridge)).map_err(|error| error.to_string())?;
+        let changed = self.switch.ofproto_mut().flow_mod(id, &change.flow_mod, now);
+        changed.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn add_group(&mut self, now: Time, bridge: &str, group: &str) -> Result<(), String> {
+        let id = self.switch.bridge_id(bridge).map_err(|error| error.to_string())?;
+        let change = parse_group_mod_line(group, &self.names(bridge)).map_err(|error| error.to_string())?;
+        let changed = self.switch.ofproto_mut().group_mod(id, &change, now);
+        changed.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn names(&self, bridge: &str) -> BridgeNames {
+        let ports = self
+            .switch
+            .ofproto()
+            .bridge_named(bridge)
+            .map(|bridge| bridge.ports().map(|port| (port.name.clone(), port.of_port)).collect());
+        BridgeNames { ports: ports.unwrap_or_default() }
+    }
+
+    /// The ports in the datapath, in order of their numbers there.
+    pub fn ports(&self) -> Vec<PortInfo> {
+        let info = |port: &datapath::switch::SwitchPort| {
+            let bridge = self.switch.ofproto().bridge(port.bridge)?;
+            let stats = self.switch.port_stats(port);
+            Some(PortInfo {
+                no: port.no?,
+                name: port.device.name.clone(),
+                bridge: bridge.name.clone(),
+                of_port: port.of_port.0,
+                counters: PortCounters {
+                    rx_packets: stats.rx_packets,
+                    rx_bytes: stats.rx_bytes,
+                    tx_packets: stats.tx_packets,
+                    tx_bytes: stats.tx_bytes,
+                },
+            })
+        };
+        self.switch.ports().filter_map(info).collect()
+    }
+
+    /// Tells a port that its link went up or down.
+    pub fn set_link_state(&mut self, port: PortNo, up: bool) {
+        let found = self.switch.port(port).filter(|port| port.device.carrier != up);
+        if let Some(name) = found.map(|port| port.device.name.clone()) {
+            // The port was just found.
+            let _ = self.switch.configure_device(&name, |device| device.carrier = up);
+        }
+    }
+
+    /// Lets packets arrive at a port.
+    pub fn receive(&mut self, port: PortNo, batch: &mut Batch, now: Time, trace: &mut impl Trace) {
+        self.switch.receive(port, batch, now, trace);
+    }
+
     /// Does what is due: expiry, revalidation.
-    pub fn run(&mut self, _now: Time) {}
+    pub fn run(&mut self, now: Time, trace: &mut impl Trace) {
+        self.switch.run(now, trace);
+    }
 
     /// When [`Self::run`] next has something to do.
     pub fn next_wakeup(&self) -> Option<Time> {
-        None
+        self.switch.next_wakeup()
     }
 
     /// Moves what left, in order, to `into`.
-    pub fn drain_tx(&mut self, into: &mut Vec<(PortNo, Box<Packet>)>) {
-        into.append(&mut self.out);
+    pub fn drain_tx(&mut self, trace: &mut impl Trace, into: &mut Vec<(PortNo, Box<Packet>)>) {
+        self.switch.drain_tx(trace, |port, packet| into.push((port, packet)));
+    }
+
+    /// A packet to fill with a frame.
+    pub fn allocate(&mut self) -> Box<Packet> {
+        self.switch.allocate()
     }
 
     /// Takes a packet back that is not needed any more.
-    pub fn recycle(&mut self, _packet: Box<Packet>) {}
+    pub fn recycle(&mut self, packet: Box<Packet>) {
+        self.switch.recycle(packet);
+    }
 
     /// What it counted.
     pub fn counters(&self) -> SwitchCounters {
-        self.counters
+        let counters = self.switch.datapath().counters();
+        let mut drops = [0; DropReason::ALL.len()];
+        for (reason, count) in counters.drops.iter() {
+            drops[reason as usize] = count;
+        }
+        SwitchCounters {
+            passes: counters.passes,
+            drops,
+            received: counters.received,
+            made: counters.injected + counters.copies,
+            sent: counters.sent,
+            queued: counters.queued,
+        }
     }
 
-    /// The datapath flows.
-    pub fn flows(&self, _now: Time) -> Vec<FlowInfo> {
-        Vec::new()
+    /// The datapath flows, in the order in which they were installed.
+    pub fn flows(&self, now: Time) -> Vec<FlowInfo> {
+        let flows = self.switch.datapath().flows();
+        flows.iter().map(|flow| self.flow_info(&flow, now)).collect()
+    }
+
+    fn flow_info(&self, flow: &datapath::cache::FlowView<'_>, now: Time) -> FlowInfo {
+        let names = |verbose| DumpOptions { verbose, names: true };
+        let short = self.switch.flow_text(flow, names(false), now);
+        // A key holds no ", packets:", and actions come last.
+        let (key, rest) = short.split_once(", packets:").unwrap_or((&short, ""));
+        let actions = rest.split_once("actions:").map_or("", |(_, actions)| actions);
+        FlowInfo {
+            in_port: Some(PortNo(flow.key().in_port)),
+            key: key.to_owned(),
+            actions: actions.to_owned(),
+            packets: flow.stats.packets,
+            bytes: flow.stats.bytes,
+            used: flow.stats.used,
+            line: self.switch.flow_text(flow, names(true), now),
+        }
     }
 
     /// About how many bytes a copy of it takes.
     pub fn memory_bytes(&self) -> usize {
-        1 << 16
+        let datapath = self.switch.datapath();
+        BASE_BYTES + datapath.flows().len() * FLOW_BYTES
+    }
+}
+
+/// About what an empty datapath takes: caches with their buckets.
+const BASE_BYTES: usize = 2 << 20;
+/// About what a datapath flow takes in the datapath and the slow path.
+const FLOW_BYTES: usize = 4096;
+
+/// Names of a bridge's ports.
+#[derive(Debug)]
+struct BridgeNames {
+    ports: Vec<(String, OfPort)>,
+}
+
+impl Names for BridgeNames {
+    fn port(&self, name: &str) -> Option<OfPort> {
+        self.ports.iter().find(|(own, _)| own == name).map(|(_, port)| *port)
+    }
+
+    fn port_name(&self, port: OfPort) -> Option<&str> {
+        self.ports.iter().find(|(_, own)| *own == port).map(|(name, _)| name.as_str())
+    }
+
+    fn table(&self, _name: &str) -> Option<TableId> {
+        None
+    }
+
+    fn table_name(&self, _table: TableId) -> Option<&str> {
+        None
+    }
+}
+
+fn rx_checksum(checksum: scenario::RxChecksum) -> datapath::switch::RxChecksum {
+    match checksum {
+        scenario::RxChecksum::Unknown => datapath::switch::RxChecksum::Unknown,
+        scenario::RxChecksum::Good => datapath::switch::RxChecksum::Good,
+        scenario::RxChecksum::Bad => datapath::switch::RxChecksum::Bad,
+        scenario::RxChecksum::Partial => datapath::switch::RxChecksum::Partial,
+    }
+}
+
+fn vlan_config(config: &PortConfig) -> VlanConfig {
+    let mode = config.vlan_mode.map(|mode| match mode {
+        scenario::VlanMode::Access => bridge::VlanMode::Access,
+        scenario::VlanMode::Trunk => bridge::VlanMode::Trunk,
+        scenario::VlanMode::NativeTagged => bridge::VlanMode::NativeTagged,
+        scenario::VlanMode::NativeUntagged => bridge::VlanMode::NativeUntagged,
+        scenario::VlanMode::Dot1qTunnel => bridge::VlanMode::Dot1qTunnel,
+    });
+    VlanConfig {
+        mode,
+        tag: config.tag.map(|tag| tag.get()),
+        trunks: config.trunks.iter().map(|vlan| vlan.get()).collect(),
+        cvlans: config.cvlans.iter().map(|vlan| vlan.get()).collect(),
+        priority_tags: PriorityTags::default(),
+        qinq_8021q: false,
     }
 }

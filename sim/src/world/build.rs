@@ -113,7 +113,7 @@ fn set_up(world: &mut World, index: usize, config: &SwitchConfig) -> Result<(), 
                 return Err(refuse(world, &port.span, message));
             }
         }
-        if let Err(message) = world.switches[index].node.add_port(now, &config.name, port) {
+        if let Err(message) = world.switches[index].node.add_port(&config.name, port) {
             return Err(refuse(world, &port.span, message));
         }
     }

@@ -48,7 +48,7 @@ impl World {
                 }
                 if let Some(info) = found {
                     let up = !link.directions[end].model.down;
-                    self.switches[switch].node.set_link_state(self.now, info.no, up);
+                    self.switches[switch].node.set_link_state(info.no, up);
                     let to_switch = link.ends[1 - end].port.is_some();
                     let entry = entry(&info.bridge, &info.name, Some((index, end)), to_switch);
                     table.ports.insert(info.no, entry);
@@ -138,7 +138,7 @@ impl World {
     /// Moves on what left a datapath.
     pub(super) fn drain<W: Watch>(&mut self, switch: usize, watch: &mut W, observer: &mut dyn Observer) {
         let mut tx = std::mem::take(&mut self.tx);
-        self.switches[switch].node.drain_tx(&mut tx);
+        self.switches[switch].node.drain_tx(watch, &mut tx);
         for (port, packet) in tx.drain(..) {
             let Some(entry) = self.switches[switch].ports.ports.get(&port) else {
                 self.switches[switch].node.recycle(packet);
@@ -230,7 +230,7 @@ impl World {
         }
         state.wake_at = None;
         watch.enter(switch);
-        state.node.run(self.now);
+        state.node.run(self.now, watch);
         self.drain(switch, watch, observer);
         self.ask_for_wakeup(switch, true);
     }
@@ -256,7 +256,7 @@ impl World {
         for end in 0..2 {
             let up = !self.links[link].directions[end].model.down;
             if let Some(Target::Port { switch, port }) = self.links[link].targets[end] {
-                self.switches[switch].node.set_link_state(self.now, port, up);
+                self.switches[switch].node.set_link_state(port, up);
             }
         }
     }

@@ -207,7 +207,11 @@ impl World {
             let due = state.next.as_ref().filter(|next| next.at <= self.now && next.place == place);
             let Some(next) = due.filter(|_| packets.len() < BATCH) else { break };
             match target {
-                Target::Port { .. } => packets.push(Box::new(Packet::from_frame(&next.frame))),
+                Target::Port { switch, .. } => {
+                    let mut packet = self.switches[switch].node.allocate();
+                    packet.set_frame(&next.frame);
+                    packets.push(packet);
+                }
                 Target::Host(host) => {
                     let frame = next.frame.clone();
                     self.send_raw(host, &frame, watch);

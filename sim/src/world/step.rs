@@ -1,7 +1,5 @@
 //! Steps of the scenario, as they happen.
 
-use datapath::packet::Packet;
-
 use super::replay::{ReplayRequest, pacing_of};
 use super::{Event, Target, World, WorldError};
 use crate::diagnostic::Diagnostic;
@@ -101,7 +99,8 @@ impl World {
             SendWhat::Frames(frames) => match target {
                 Target::Host(host) => self.send_raw(host, &frames[index], watch),
                 Target::Port { switch, port } => {
-                    let packet = Box::new(Packet::from_frame(&frames[index]));
+                    let mut packet = self.switches[switch].node.allocate();
+                    packet.set_frame(&frames[index]);
                     self.deliver(switch, port, std::iter::once(packet), watch, observer);
                 }
             },
