@@ -3,6 +3,7 @@
 pub mod action;
 pub mod bridge;
 pub mod classifier;
+pub mod command;
 pub mod field;
 pub mod flow_mod;
 pub mod group;

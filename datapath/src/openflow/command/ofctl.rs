@@ -1,0 +1,365 @@
+//! The language of ovs-ofctl.
+//!
+//! Rules, groups and ports stay text here: what they mean depends on the names in a bridge. Counterpart: OVS
+//! `utilities/ovs-ofctl.c`.
+
+use super::args::{Args, Word};
+use super::error::{ParseError, ParseErrorKind};
+use crate::openflow::flow_mod::FlowModCommand;
+use crate::openflow::group::{BucketPlace, GroupModCommand};
+use crate::openflow::protocol::OfVersion;
+
+/// A call of ovs-ofctl.
+#[derive(Clone, Debug)]
+pub struct Ofctl {
+    /// Options.
+    pub options: OfctlOptions,
+    /// Name of the command.
+    pub name: Word,
+    /// What to do.
+    pub verb: Verb,
+}
+
+/// Options of ovs-ofctl.
+#[derive(Clone, Debug, Default)]
+pub struct OfctlOptions {
+    /// OpenFlow versions that may be spoken (`-O`); empty: any, but 1.0 is preferred.
+    pub versions: Vec<OfVersion>,
+    /// Match and priority must be the same (`--strict`).
+    pub strict: bool,
+    /// All changes, or none (`--bundle`).
+    pub bundle: bool,
+    /// Ports by name (`--names`), or not even accepted by name (`--no-names`).
+    pub names: Option<bool>,
+    /// Rules without counters (`--no-stats`).
+    pub no_stats: bool,
+    /// Sort rules by these fields (`--sort`, `--rsort`), with whether the order is reversed.
+    pub sort: Vec<(String, bool)>,
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub enum Verb {
+    /// Change rules, as one text says (`add-flow`, `mod-flows`, `del-flows`).
+    FlowMod {
+        /// Bridge.
+        bridge: Word,
+        /// What to do.
+        command: FlowModCommand,
+        /// Rule or match; none: everything.
+        text: Option<Word>,
+    },
+    /// Change rules, as a file says (`add-flows`).
+    FlowFile {
+        /// Bridge.
+        bridge: Word,
+        /// File.
+        file: Word,
+        /// What to do; `None`: lines may say.
+        command: Option<FlowModCommand>,
+    },
+    /// Make the rules those of a file.
+    ReplaceFlows {
+        /// Bridge.
+        bridge: Word,
+        /// File.
+        file: Word,
+    },
+    /// Print rules.
+    DumpFlows(Word, Option<Word>),
+    /// Print sums over rules.
+    DumpAggregate(Word, Option<Word>),
+    /// Change groups.
+    GroupMod {
+        /// Bridge.
+        bridge: Word,
+        /// What to do.
+        command: GroupModCommand,
+        /// Group; none: all.
+        text: Option<Word>,
+    },
+    /// Add groups of a file.
+    GroupFile {
+        /// Bridge.
+        bridge: Word,
+        /// File.
+        file: Word,
+    },
+    /// Print groups.
+    DumpGroups(Word, Option<Word>),
+    /// Print counters of groups.
+    DumpGroupStats(Word, Option<Word>),
+    /// Print counters of ports.
+    DumpPorts(Word, Option<Word>),
+    /// Print ports.
+    DumpPortsDesc(Word, Option<Word>),
+    /// Print what the switch is.
+    DumpDesc(Word),
+    /// Print features and ports.
+    Show(Word),
+    /// Change the configuration of a port.
+    ModPort {
+        /// Bridge.
+        bridge: Word,
+        /// Port.
+        port: Word,
+        /// What to change.
+        change: Word,
+    },
+    /// Print how fragments are treated.
+    GetFrags(Word),
+    /// Change how fragments are treated.
+    SetFrags(Word, Word),
+}
+
+/// Options that change nothing here.
+const IGNORED: [&str; 12] = [
+    "--verbose",
+    "-v",
+    "-m",
+    "--more",
+    "--timestamp",
+    "--no-syslog",
+    "--color",
+    "--stats",
+    "--read-only",
+    "-t",
+    "--timeout",
+    "--no-wait",
+];
+/// Options with an argument.
+const WITH_ARGUMENT: [&str; 7] = ["-O", "--protocols", "-F", "--flow-format", "-t", "--timeout", "-P"];
+
+/// Reads a call of ovs-ofctl.
+///
+/// # Errors
+/// Names the first word that is not understood.
+pub fn parse(argv: &[&str]) -> Result<Ofctl, ParseError> {
+    let mut args = Args::new(argv);
+    let mut options = OfctlOptions::default();
+    let mut words = Vec::new();
+    // Options may stand anywhere.
+    loop {
+        while let Some(option) = args.next_option(&WITH_ARGUMENT)? {
+            let value = option.value.as_deref().unwrap_or("");
+            match option.name.as_str() {
+                "-O" | "--protocols" => options.versions = versions(&args, &option.word(), value)?,
+                "--strict" => options.strict = true,
+                "--bundle" => options.bundle = true,
+                "--names" => options.names = Some(true),
+                "--no-names" => options.names = Some(false),
+                "--no-stats" => options.no_stats = true,
+                "--sort" => options.sort.push((value.to_owned(), false)),
+                "--rsort" => options.sort.push((value.to_owned(), true)),
+                "-F" | "--flow-format" => flow_format(&args, &option.word(), value, &mut options)?,
+                name if IGNORED.contains(&name) => {}
+                name => {
+                    let kind = ParseErrorKind::UnknownOption(name.to_owned());
+                    return Err(args.refuse(&option.word(), kind));
+                }
+            }
+        }
+        if args.peek() == Some("--") {
+            args.next();
+            words.extend(args.rest());
+        }
+        match args.next_word() {
+            Some(word) => words.push(word),
+            None => break,
+        }
+    }
+    let mut words = words.into_iter();
+    let Some(name) = words.next() else {
+        return Err(args.error_at(args.place(), ParseErrorKind::NoCommand));
+    };
+    let mut operands = Operands { args: &args, name: &name, words };
+    let verb = verb(&mut operands, &options)?;
+    operands.finish()?;
+    Ok(Ofctl { options, name, verb })
+}
+
+fn versions(args: &Args<'_>, word: &Word, value: &str) -> Result<Vec<OfVersion>, ParseError> {
+    value
+        .split([',', ' ', '+'])
+        .filter(|name| !name.is_empty())
+        .map(|name| {
+            let unknown = || args.refuse(word, ParseErrorKind::UnknownVersion(name.to_owned()));
+            OfVersion::from_name(name).ok_or_else(unknown)
+        })
+        .collect()
+}
+
+/// `-F nxm` and such: only OpenFlow 1.0 and, by version, the rest.
+fn flow_format(
+    args: &Args<'_>,
+    word: &Word,
+    value: &str,
+    options: &mut OfctlOptions,
+) -> Result<(), ParseError> {
+    let version = match value.to_ascii_lowercase().as_str() {
+        "any" => return Ok(()),
+        "nxm" | "nxm-table_id" | "nxm+table_id" | "openflow10" | "openflow10+table_id" => OfVersion::Of10,
+        "oxm-openflow12" => OfVersion::Of12,
+        "oxm-openflow13" => OfVersion::Of13,
+        "oxm-openflow14" => OfVersion::Of14,
+        "oxm-openflow15" => OfVersion::Of15,
+        _ => {
+            let kind = ParseErrorKind::Invalid { word: value.to_owned(), what: "a valid flow format" };
+            return Err(args.refuse(word, kind));
+        }
+    };
+    options.versions = vec![version];
+    Ok(())
+}
+
+/// Words behind the name of a command.
+struct Operands<'a, I> {
+    args: &'a Args<'a>,
+    name: &'a Word,
+    words: I,
+}
+
+impl<I: Iterator<Item = Word>> Operands<'_, I> {
+    fn need(&mut self, what: &'static str) -> Result<Word, ParseError> {
+        self.words.next().ok_or_else(|| {
+            let kind = ParseErrorKind::Missing { command: self.name.text.clone(), what };
+            self.args.error_at(self.args.place(), kind)
+        })
+    }
+
+    fn finish(&mut self) -> Result<(), ParseError> {
+        self.words.next().map_or(Ok(()), |word| {
+            let kind = ParseErrorKind::Extra { command: self.name.text.clone(), word: word.text.clone() };
+            Err(self.args.refuse(&word, kind))
+        })
+    }
+}
+
+const BRIDGE: &str = "a bridge";
+
+fn verb<I: Iterator<Item = Word>>(
+    ops: &mut Operands<'_, I>,
+    options: &OfctlOptions,
+) -> Result<Verb, ParseError> {
+    Ok(match ops.name.text.as_str() {
+        "add-flow" => flow_mod(ops, FlowModCommand::Add, Some("a bridge and a flow"))?,
+        "mod-flows" if options.strict => {
+            flow_mod(ops, FlowModCommand::ModifyStrict, Some("a bridge and a flow"))?
+        }
+        "mod-flows" => flow_mod(ops, FlowModCommand::Modify, Some("a bridge and a flow"))?,
+        "del-flows" if options.strict => flow_mod(ops, FlowModCommand::DeleteStrict, None)?,
+        "del-flows" => flow_mod(ops, FlowModCommand::Delete, None)?,
+        "add-flows" => {
+            let bridge = ops.need("a bridge and a file")?;
+            Verb::FlowFile { bridge, file: ops.need("a bridge and a file")?, command: None }
+        }
+        "replace-flows" => {
+            let bridge = ops.need("a bridge and a file")?;
+            Verb::ReplaceFlows { bridge, file: ops.need("a bridge and a file")? }
+        }
+        "dump-flows" => Verb::DumpFlows(ops.need(BRIDGE)?, ops.words.next()),
+        "dump-aggregate" => Verb::DumpAggregate(ops.need(BRIDGE)?, ops.words.next()),
+        "dump-ports" => Verb::DumpPorts(ops.need(BRIDGE)?, ops.words.next()),
+        "dump-ports-desc" => Verb::DumpPortsDesc(ops.need(BRIDGE)?, ops.words.next()),
+        "dump-desc" => Verb::DumpDesc(ops.need(BRIDGE)?),
+        "show" => Verb::Show(ops.need(BRIDGE)?),
+        "get-frags" => Verb::GetFrags(ops.need(BRIDGE)?),
+        "set-frags" => {
+            let bridge = ops.need("a bridge and a mode")?;
+            Verb::SetFrags(bridge, ops.need("a bridge and a mode")?)
+        }
+        "mod-port" => {
+            let what = "a bridge, a port and an action";
+            let (bridge, port) = (ops.need(what)?, ops.need(what)?);
+            Verb::ModPort { bridge, port, change: ops.need(what)? }
+        }
+        _ => group_verb(ops)?,
+    })
+}
+
+fn flow_mod<I: Iterator<Item = Word>>(
+    ops: &mut Operands<'_, I>,
+    command: FlowModCommand,
+    needs: Option<&'static str>,
+) -> Result<Verb, ParseError> {
+    let bridge = ops.need(needs.unwrap_or(BRIDGE))?;
+    let text = match needs {
+        Some(what) => Some(ops.need(what)?),
+        None => ops.words.next(),
+    };
+    // A file of rules may be named in place of one: `-`.
+    match text {
+        Some(file) if file.text == "-" => Ok(Verb::FlowFile { bridge, file, command: Some(command) }),
+        text => Ok(Verb::FlowMod { bridge, command, text }),
+    }
+}
+
+fn group_verb<I: Iterator<Item = Word>>(ops: &mut Operands<'_, I>) -> Result<Verb, ParseError> {
+    let insert = GroupModCommand::InsertBucket(BucketPlace::Last);
+    let remove = GroupModCommand::RemoveBucket(BucketPlace::All);
+    let (command, needs_text) = match ops.name.text.as_str() {
+        "add-group" => (GroupModCommand::Add, true),
+        "mod-group" => (GroupModCommand::Modify, true),
+        "insert-buckets" | "insert-bucket" => (insert, true),
+        "remove-buckets" | "remove-bucket" => (remove, true),
+        "del-groups" | "del-group" => (GroupModCommand::Delete, false),
+        "add-groups" => {
+            let bridge = ops.need("a bridge and a file")?;
+            return Ok(Verb::GroupFile { bridge, file: ops.need("a bridge and a file")? });
+        }
+        "dump-groups" => return Ok(Verb::DumpGroups(ops.need(BRIDGE)?, ops.words.next())),
+        "dump-group-stats" => return Ok(Verb::DumpGroupStats(ops.need(BRIDGE)?, ops.words.next())),
+        word if UNSUPPORTED.contains(&word) => {
+            return Err(ops.args.refuse(ops.name, ParseErrorKind::Unsupported(word.to_owned())));
+        }
+        word => return Err(ops.args.refuse(ops.name, ParseErrorKind::UnknownCommand(word.to_owned()))),
+    };
+    let bridge = ops.need(if needs_text { "a bridge and a group" } else { BRIDGE })?;
+    let text = if needs_text { Some(ops.need("a bridge and a group")?) } else { ops.words.next() };
+    Ok(Verb::GroupMod { bridge, command, text })
+}
+
+/// Commands of Open vSwitch that this switch does not have.
+const UNSUPPORTED: [&str; 41] = [
+    "dump-tables",
+    "dump-table-features",
+    "dump-table-desc",
+    "mod-table",
+    "queue-stats",
+    "queue-get-config",
+    "dump-group-features",
+    "add-meter",
+    "mod-meter",
+    "del-meter",
+    "del-meters",
+    "dump-meter",
+    "dump-meters",
+    "meter-stats",
+    "meter-features",
+    "monitor",
+    "snoop",
+    "packet-out",
+    "probe",
+    "ping",
+    "benchmark",
+    "dump-ipfix-bridge",
+    "dump-ipfix-flow",
+    "ct-flush",
+    "ct-flush-zone",
+    "bundle",
+    "add-tlv-map",
+    "del-tlv-map",
+    "dump-tlv-map",
+    "diff-flows",
+    "compose-packet",
+    "parse-flow",
+    "parse-flows",
+    "parse-group",
+    "parse-packet",
+    "ofp-parse",
+    "ofp-parse-pcap",
+    "ofp-print",
+    "encode-hello",
+    "test-flows",
+    "help",
+];
