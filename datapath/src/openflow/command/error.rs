@@ -123,8 +123,8 @@ pub enum ParseErrorKind {
     UnknownVersion(String),
     /// A rule, match or group that is not understood.
     #[error(transparent)]
-    Text(#[from] text::TextError),
+    Text(#[from] Box<text::TextError>),
     /// A datapath flow or action that is not understood.
     #[error(transparent)]
-    FlowText(#[from] crate::flow::text::TextError),
+    FlowText(#[from] Box<crate::flow::text::TextError>),
 }

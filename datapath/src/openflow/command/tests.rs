@@ -114,7 +114,11 @@ fn every_unknown_word_is_named() {
         ("ovs-appctl bond/show", 1, "ovs-appctl: bond/show is not supported here"),
         ("ovs-appctl dpctl/foo", 1, "ovs-appctl: unknown command 'dpctl/foo'"),
         ("ovs-dpctl foo", 1, "ovs-dpctl: unknown command 'foo'"),
-        ("ovs-dpctl add-flow in_port(1)", 3, "ovs-dpctl: 'dpctl/add-flow' command requires a flow and actions"),
+        (
+            "ovs-dpctl add-flow in_port(1)",
+            3,
+            "ovs-dpctl: 'dpctl/add-flow' command requires a flow and actions",
+        ),
         ("ovs-appctl dpctl/dump-flows --foo", 2, "ovs-appctl: unrecognized option '--foo'"),
         ("ovs-appctl ofproto/trace br0 in_port=1 --foo", 4, "ovs-appctl: unrecognized option '--foo'"),
     ] {
