@@ -146,6 +146,56 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The packet that it is about, if about one.
+    pub const fn packet(&self) -> Option<PacketId> {
+        match self {
+            Self::Rx { packet, .. }
+            | Self::Lookup { packet, .. }
+            | Self::Upcall { packet }
+            | Self::Install { packet, .. }
+            | Self::Action { packet, .. }
+            | Self::OffloadChange { packet, .. }
+            | Self::Copy { packet, .. }
+            | Self::Recirc { packet, .. }
+            | Self::Drop { packet, .. }
+            | Self::Tx { packet, .. } => Some(*packet),
+            Self::Remove { .. } => None,
+        }
+    }
+
+    /// The flow that it is about, if about one.
+    pub const fn flow(&self) -> Option<FlowId> {
+        match self {
+            Self::Lookup { hit: flow, .. } | Self::Action { flow, .. } => *flow,
+            Self::Install { flow, .. } | Self::Remove { flow } => Some(*flow),
+            Self::Rx { .. }
+            | Self::Upcall { .. }
+            | Self::OffloadChange { .. }
+            | Self::Copy { .. }
+            | Self::Recirc { .. }
+            | Self::Drop { .. }
+            | Self::Tx { .. } => None,
+        }
+    }
+
+    /// The offload flags after it, if it tells them.
+    pub const fn offloads(&self) -> Option<Offloads> {
+        match self {
+            Self::Rx { offloads, .. } | Self::Tx { offloads, .. } => Some(*offloads),
+            Self::OffloadChange { after, .. } => Some(*after),
+            Self::Lookup { .. }
+            | Self::Upcall { .. }
+            | Self::Install { .. }
+            | Self::Remove { .. }
+            | Self::Action { .. }
+            | Self::Copy { .. }
+            | Self::Recirc { .. }
+            | Self::Drop { .. } => None,
+        }
+    }
+}
+
 /// Something that wants to know.
 pub trait Trace {
     /// Whether events are looked at; if not, none is made.

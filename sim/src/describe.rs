@@ -7,7 +7,111 @@ use std::borrow::Cow;
 use datapath::offload::Offloads;
 use datapath::stats::DropReason;
 use datapath::trace::{Event, FlowId, OffloadWhy, Tier};
-use datapath::types::PortNo;
+use datapath::types::{PortNo, Span};
+
+use crate::link::Fate;
+use crate::node::switch::{PortInfo, SwitchNode};
+use crate::quantity::show_time;
+use crate::record::{Happening, WorldEvent};
+use crate::scenario::StepAction;
+use crate::world::World;
+
+/// One line about anything that happened in a world, without where and when.
+pub fn happening(what: &Happening, world: &World) -> String {
+    match what {
+        Happening::Datapath { switch, event: what } => match world.switches().nth(*switch) {
+            Some(node) => event(what, &NodeNames { node, ports: node.ports() }),
+            None => format!("{what:?}"),
+        },
+        Happening::World(event) => world_event(event, world),
+    }
+}
+
+/// Where something happened: the name of the datapath's first bridge; none outside datapaths.
+pub fn place(what: &Happening, world: &World) -> Option<String> {
+    match what {
+        Happening::Datapath { switch, .. } => {
+            let mut bridges = world.bridges().into_iter().filter(|(_, index)| index == switch);
+            Some(bridges.next().map_or_else(|| format!("datapath {switch}"), |(name, _)| name))
+        }
+        Happening::World(_) => None,
+    }
+}
+
+fn world_event(event: &WorldEvent, world: &World) -> String {
+    let host = |host: usize| world.hosts().get(host).map_or("a host", |host| host.name());
+    match *event {
+        WorldEvent::Step { step } => match world.scenario().steps.get(step) {
+            Some(config) => format!("step {step}: {}{}", config.action.kind(), step_detail(&config.action)),
+            None => format!("step {step}"),
+        },
+        WorldEvent::Typed { command } => match world.typed().get(command) {
+            Some(line) => format!("typed: {line}"),
+            None => "a command was typed".to_owned(),
+        },
+        WorldEvent::HostSent { host: index } => format!("{} sends a frame", host(index)),
+        WorldEvent::HostReceived { host: index } => format!("{} receives a frame", host(index)),
+        WorldEvent::Link { link, direction, fate } => {
+            let ends = world.links().get(link).map(|link| &link.ends);
+            let way = ends.map_or_else(
+                || "a link".to_owned(),
+                |ends| {
+                    let (from, to) = if direction == 0 { (&ends[0], &ends[1]) } else { (&ends[1], &ends[0]) };
+                    format!("link {from} -> {to}")
+                },
+            );
+            match fate {
+                Fate::Arrives { at, twice } => {
+                    let copy = if twice { ", twice" } else { "" };
+                    format!("{way}: arrives at {}{copy}", show_time(Span(at.0)))
+                }
+                Fate::Dropped(reason) => format!("{way}: lost, {}", reason.name()),
+            }
+        }
+    }
+}
+
+/// What a step is about, in a few words.
+fn step_detail(action: &StepAction) -> String {
+    match action {
+        StepAction::Send(send) => format!(" at {}", send.place),
+        StepAction::Replay(replay) => format!(" {}", replay.pcap.display()),
+        StepAction::Ovs(block) => {
+            block.lines.first().map_or_else(String::new, |line| match block.lines.len() {
+                1 => format!(" {}", line.text),
+                more => format!(" {} and {} more", line.text, more - 1),
+            })
+        }
+        StepAction::Ping(ping) => format!(" from {} to {}", ping.from, ping.to),
+        StepAction::Udp(udp) => format!(" from {} to {}, port {}", udp.from, udp.to, udp.port),
+        StepAction::Tcp(tcp) => format!(" from {} to {}, port {}", tcp.from, tcp.to, tcp.port),
+        StepAction::Link(_) => String::new(),
+        StepAction::Expect(expect) => format!(" at {}", expect.at),
+        StepAction::ExpectFlow(expect) => format!(" in {}", expect.switch),
+        StepAction::ExpectGolden(expect) => format!(" at {}", expect.at),
+    }
+}
+
+/// Names of one datapath.
+struct NodeNames<'a> {
+    node: &'a SwitchNode,
+    ports: Vec<PortInfo>,
+}
+
+impl Names for NodeNames<'_> {
+    fn port(&self, port: PortNo) -> Cow<'_, str> {
+        let found = self.ports.iter().find(|one| one.no == port);
+        found.map_or_else(|| port.to_string().into(), |port| port.name.as_str().into())
+    }
+
+    fn flow(&self, flow: FlowId) -> Option<(String, String)> {
+        self.node.flow_text(flow)
+    }
+
+    fn action(&self, flow: FlowId, index: u16) -> Option<String> {
+        self.node.action_text(flow, index)
+    }
+}
 
 /// Names of what events mention by id.
 pub trait Names {

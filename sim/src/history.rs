@@ -8,11 +8,13 @@
 //! between them doubles; so the distance grows with the length of the run, and the first one, at event 0, stays.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use datapath::trace::Off;
+use datapath::types::Time;
 
-use crate::record::{Observer, Recorder, Unobserved};
-use crate::world::{Happened, World, WorldError};
+use crate::record::{Observer, Recorder, Unobserved, Watch};
+use crate::world::{EventKind, Happened, World, WorldError};
 
 /// How many keyframes there can be.
 const MAX_KEYFRAMES: usize = 64;
@@ -30,6 +32,9 @@ pub struct History {
     limits: Limits,
     recorder: Recorder,
     last: Option<Happened>,
+    /// Commands that were typed, each with how many events came before it. They belong to the run: whenever the world comes
+    /// to this place again, they run again.
+    typed: BTreeMap<u64, Arc<str>>,
     /// The last event known, and whether it is the end.
     known: u64,
     ended: bool,
@@ -62,6 +67,7 @@ impl History {
             limits: Limits { keyframes: keyframes.max(2), bytes },
             recorder: Recorder::default(),
             last: None,
+            typed: BTreeMap::new(),
             known: 0,
             ended: false,
         };
@@ -94,6 +100,21 @@ impl History {
         self.ended && self.position() == self.known
     }
 
+    /// Whether anything is left to happen behind this point.
+    pub fn has_next(&self) -> bool {
+        let typed = self.typed.contains_key(&self.position());
+        self.world.error().is_none() && (typed || self.world.next_time().is_some())
+    }
+
+    /// When the next event happens; none at the end.
+    pub fn next_time(&self) -> Option<Time> {
+        if self.typed.contains_key(&self.position()) {
+            Some(self.world.now())
+        } else {
+            self.world.next_time()
+        }
+    }
+
     /// The last event that happened, if there was one.
     pub fn last(&self) -> Option<&Happened> {
         self.last.as_ref()
@@ -122,15 +143,55 @@ impl History {
         &mut self,
         observer: &mut dyn Observer,
     ) -> Result<Option<Happened>, WorldError> {
-        if self.world.next_time().is_none() || self.world.error().is_some() {
+        if !self.has_next() {
             self.ended = true;
             return Ok(None);
         }
         self.recorder.clear();
         let fresh = self.position() == self.known;
         let observer: &mut dyn Observer = if fresh { observer } else { &mut Unobserved };
-        let happened = self.world.step(&mut self.recorder, observer);
+        let happened = advance(&mut self.world, &self.typed, &mut self.recorder, observer);
         self.after_step(happened)
+    }
+
+    /// Runs a command of Open vSwitch here, as the next event, and gives what it printed. It stays part of the run; what was
+    /// known to come behind this point is forgotten, because it may come otherwise now.
+    ///
+    /// # Errors
+    /// If it is not understood; nothing changed then.
+    pub fn type_command(&mut self, line: &str) -> Result<String, WorldError> {
+        let position = self.position();
+        let mut world = self.world.clone();
+        let mut recorder = Recorder::default();
+        let text = world.type_command(line, &mut recorder, &mut Unobserved)?;
+        self.keyframes.retain(|at, _| *at <= position);
+        self.typed.retain(|at, _| *at < position);
+        self.typed.insert(position, line.into());
+        (self.world, self.recorder) = (world, recorder);
+        self.last = Some(Happened { time: self.world.now(), kind: EventKind::Typed, frames_received: 0 });
+        self.known = self.position();
+        self.ended = false;
+        self.keep();
+        Ok(text)
+    }
+
+    /// Lets up to `events` events happen, recording the last only. Gives how many happened.
+    ///
+    /// # Errors
+    /// As [`World::step`]: once, where the run stops.
+    pub fn skip(&mut self, events: u64) -> Result<u64, WorldError> {
+        let from = self.position();
+        for _ in 1..events {
+            if !self.has_next() {
+                break;
+            }
+            let happened = advance(&mut self.world, &self.typed, &mut Off, &mut Unobserved);
+            self.after_step(happened)?;
+        }
+        if events > 0 {
+            self.step_event()?;
+        }
+        Ok(self.position() - from)
     }
 
     /// [`Self::step_event_observed`] without an observer.
@@ -216,7 +277,7 @@ impl History {
             let start = self.restore(end - 1);
             let mut found = None;
             while self.position() < end - 1 {
-                let happened = self.world.step(&mut Off, &mut Unobserved)?;
+                let happened = advance(&mut self.world, &self.typed, &mut Off, &mut Unobserved)?;
                 if happened.is_some_and(|happened| happened.frames_received > 0) {
                     found = Some(self.position());
                 }
@@ -259,7 +320,7 @@ impl History {
             self.restore(event - 1);
         }
         while self.position() + 1 < event {
-            let happened = self.world.step(&mut Off, &mut Unobserved);
+            let happened = advance(&mut self.world, &self.typed, &mut Off, &mut Unobserved);
             if self.after_step(happened)?.is_none() {
                 return self.record_last();
             }
@@ -304,4 +365,16 @@ impl History {
             self.keyframes.retain(|at, _| at.is_multiple_of(spacing));
         }
     }
+}
+
+/// Lets the next event happen: a command that was typed here, or else what the world has next.
+fn advance<W: Watch>(
+    world: &mut World,
+    typed: &BTreeMap<u64, Arc<str>>,
+    watch: &mut W,
+    observer: &mut dyn Observer,
+) -> Result<Option<Happened>, WorldError> {
+    let Some(line) = typed.get(&world.events()) else { return world.step(watch, observer) };
+    world.type_command(line, watch, observer)?;
+    Ok(Some(Happened { time: world.now(), kind: EventKind::Typed, frames_received: 0 }))
 }

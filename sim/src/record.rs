@@ -6,6 +6,7 @@ use datapath::trace::{Event, Off, PacketId, Trace};
 use datapath::types::Time;
 
 use crate::link::Fate;
+use crate::world::World;
 
 /// A frame that left a switch's port.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,11 @@ pub enum WorldEvent {
         /// Its number in the file.
         step: usize,
     },
+    /// A command was typed, and ran.
+    Typed {
+        /// Its number: how many were typed before.
+        command: usize,
+    },
     /// A host sent a frame.
     HostSent {
         /// Which host.
@@ -93,6 +99,9 @@ pub trait Watch: Trace {
 
     /// Tells of an event outside the datapaths, with the frame that it is about (or no byte).
     fn world(&mut self, make: impl FnOnce() -> WorldEvent, frame: &[u8]);
+
+    /// All that belongs to one event of the world was told, and this is what the world is like now.
+    fn stepped(&mut self, _world: &World) {}
 }
 
 impl Watch for Off {

@@ -118,6 +118,7 @@ pub fn run<W: Watch>(
     let mut interrupted = false;
     // What stopped the world is in the report.
     while let Ok(Some(_)) = world.step(watch, &mut observer) {
+        watch.stepped(&world);
         if world.events() % PROGRESS_EVERY == 0 {
             progress(Progress {
                 now: world.now(),

@@ -15,6 +15,11 @@ pub fn install() {
     });
 }
 
+/// The flag that is set when the user asks to end.
+pub fn flag() -> &'static AtomicBool {
+    &REQUESTED
+}
+
 /// Whether the user asked to end.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)

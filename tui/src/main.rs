@@ -3,8 +3,6 @@
 //! The only place that prints, reads a wall clock, or knows of a terminal. It decides nothing about a packet: all that it
 //! shows comes from `sim` and `datapath`.
 
-#![allow(dead_code, reason = "wired in as soon as the world can run")]
-
 mod cli;
 mod diagnostic;
 mod exit;

@@ -29,45 +29,56 @@ impl Output {
     ///
     /// # Errors
     /// [`Failure::Write`], except where the reader went away.
-    pub fn write(&mut self, text: &str) -> Result<(), Failure> {
-        if self.closed {
-            return Ok(());
-        }
-        let result = self.stream.write_all(text.as_bytes());
-        self.check(result)
+    pub fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.write_all(text.as_bytes()).map_err(failed)
     }
 
     /// Writes `text` and a line end.
     ///
     /// # Errors
-    /// As [`Self::write`].
+    /// As [`Self::text`].
     pub fn line(&mut self, text: &str) -> Result<(), Failure> {
-        self.write(text)?;
-        self.write("\n")
+        self.text(text)?;
+        self.text("\n")
     }
 
     /// Writes what is still buffered.
     ///
     /// # Errors
-    /// As [`Self::write`].
-    pub fn flush(&mut self) -> Result<(), Failure> {
+    /// As [`Self::text`].
+    pub fn show(&mut self) -> Result<(), Failure> {
+        self.flush().map_err(failed)
+    }
+
+    fn quietly(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<anstream::Stdout>) -> io::Result<()>,
+    ) -> io::Result<()> {
         if self.closed {
             return Ok(());
         }
-        let result = self.stream.flush();
-        self.check(result)
-    }
-
-    fn check(&mut self, result: io::Result<()>) -> Result<(), Failure> {
-        match result {
-            Ok(()) => Ok(()),
+        match write(&mut self.stream) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed = true;
                 Ok(())
             }
-            Err(error) => Err(Failure::Write { what: "standard output".into(), error }),
+            result => result,
         }
     }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.quietly(|stream| stream.write_all(bytes)).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.quietly(BufWriter::flush)
+    }
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::Write { what: "standard output".into(), error }
 }
 
 /// Writes to standard error. If that is gone, there is nobody left to tell.

@@ -210,7 +210,7 @@ pub fn bits(map: Map) -> impl Iterator<Item = usize> {
     })
 }
 
-fn expand(map: Map, words: &[u64]) -> Flow {
+pub(super) fn expand(map: Map, words: &[u64]) -> Flow {
     let mut flow = Flow::default();
     let all = flow.words_mut();
     for (at, word) in bits(map).zip(words) {

@@ -113,6 +113,11 @@ impl Subtable {
         self.map.map(u64::count_ones)
     }
 
+    /// The mask in full, without the ingress port.
+    pub fn mask(&self) -> crate::flow::Flow {
+        super::key::expand(self.map, &self.mask)
+    }
+
     /// Hits ever.
     pub fn hits(&self) -> u64 {
         self.hits

@@ -1,11 +1,13 @@
 //! A datapath with its bridges, as the world sees it: the only place in `sim` that knows how a switch is driven.
 
+use datapath::action::text::format_actions;
 use datapath::openflow::bridge::{self, FailMode, PriorityTags, VlanConfig};
 use datapath::openflow::text::{Names, parse_flow_mod_line, parse_group_mod_line};
 use datapath::packet::{Batch, Packet};
+use datapath::pipeline::Datapath;
 use datapath::stats::{DropReason, PassCounters};
 use datapath::switch::{BridgeSpec, Device, DeviceKind, DumpOptions, PortSpec, Switch};
-use datapath::trace::Trace;
+use datapath::trace::{FlowId, Trace};
 use datapath::types::{MacAddr, OfPort, PortNo, TableId, Time};
 
 use crate::random::Stream;
@@ -386,6 +388,24 @@ impl SwitchNode {
             used: flow.stats.used,
             line: self.switch.flow_text(flow, names(true), now),
         }
+    }
+
+    /// The datapath.
+    pub fn datapath(&self) -> &Datapath {
+        self.switch.datapath()
+    }
+
+    /// Key and actions of a flow, as `dpctl/dump-flows --names` prints them; none if it is gone.
+    pub fn flow_text(&self, flow: FlowId) -> Option<(String, String)> {
+        let info = self.flow_info(&self.switch.datapath().flows().get(flow)?, Time::ZERO);
+        Some((info.key, info.actions))
+    }
+
+    /// Action number `index` of a flow; none if it is gone.
+    pub fn action_text(&self, flow: FlowId, index: u16) -> Option<String> {
+        let flow = self.switch.datapath().flows().get(flow)?;
+        let action = flow.actions.get(usize::from(index))?;
+        Some(format_actions(std::slice::from_ref(action), Some(&self.switch)).to_string())
     }
 
     /// About how many bytes a copy of it takes.

@@ -49,6 +49,7 @@ pub(super) fn world(
         departures: Sha256::new(),
         frames_received: 0,
         warnings: Vec::new(),
+        typed: Vec::new(),
         error: None,
         tx: Vec::new(),
         scenario: Arc::clone(&scenario),

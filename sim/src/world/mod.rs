@@ -112,6 +112,8 @@ pub enum EventKind {
     Housekeeping(usize),
     /// A replay or a `send` step sent its next frames; the number of the step.
     Sending(usize),
+    /// A command was typed: [`World::type_command`].
+    Typed,
 }
 
 /// An event that happened.
@@ -152,6 +154,8 @@ pub struct World {
     departures: Sha256,
     frames_received: u64,
     warnings: Vec<String>,
+    /// Commands typed, in order.
+    typed: Vec<Arc<str>>,
     error: Option<WorldError>,
     /// Room for what left; empty between events.
     tx: Vec<(datapath::types::PortNo, Box<Packet>)>,
@@ -215,6 +219,28 @@ impl World {
     /// As [`Self::step`].
     pub fn step_unwatched(&mut self) -> Result<Option<Happened>, WorldError> {
         self.step(&mut Off, &mut Unobserved)
+    }
+
+    /// Runs a command of Open vSwitch now, as an event of its own: somebody typed it. Gives what it printed.
+    ///
+    /// # Errors
+    /// If it is not understood. Then the world may be half changed: go on with a copy made before.
+    pub fn type_command<W: Watch>(
+        &mut self,
+        line: &str,
+        watch: &mut W,
+        observer: &mut dyn Observer,
+    ) -> Result<String, WorldError> {
+        let command = self.typed.len();
+        self.typed.push(line.into());
+        self.events += 1;
+        watch.world(|| crate::record::WorldEvent::Typed { command }, &[]);
+        self.run_typed(line, watch, observer)
+    }
+
+    /// Commands typed so far, in order.
+    pub fn typed(&self) -> &[Arc<str>] {
+        &self.typed
     }
 
     fn fail(&mut self, error: WorldError) -> WorldError {

@@ -155,6 +155,16 @@ impl World {
         Ok(())
     }
 
+    /// Runs a command that was typed.
+    pub(super) fn run_typed<W: Watch>(
+        &mut self,
+        text: &str,
+        watch: &mut W,
+        observer: &mut dyn Observer,
+    ) -> Result<String, WorldError> {
+        self.run_command(None, &Line { text: text.to_owned(), span: 0..0 }, watch, observer)
+    }
+
     /// Runs a command while the world is set up.
     pub(super) fn run_line(&mut self, switch: Option<usize>, line: &Line) -> Result<String, WorldError> {
         self.run_command(switch, line, &mut datapath::trace::Off, &mut crate::record::Unobserved)

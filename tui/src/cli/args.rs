@@ -1,10 +1,10 @@
 //! The command line: what can be asked for, and how it is spelled.
 
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use sim::capture::Pacing;
 
 /// An interactive network testbed around an OVS-style userspace datapath.
 ///
@@ -97,10 +97,10 @@ pub struct ReplayArgs {
     pub map: Vec<PortMap>,
     /// How fast: as captured (1x), N times that (10x), a packet rate (1000pps), or back to back (topspeed).
     #[arg(long, value_name = "SPEED", default_value = "1x")]
-    pub speed: Speed,
+    pub speed: Pacing,
     /// How often the capture is sent.
-    #[arg(long = "loop", value_name = "N", default_value = "1")]
-    pub times: NonZeroU64,
+    #[arg(long = "loop", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    pub times: u32,
     /// Seed of every random stream.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -127,43 +127,6 @@ impl FromStr for PortMap {
                 Ok(Self { interface: interface.to_owned(), port: port.to_owned() })
             }
             _ => Err("use INTERFACE=PORT, such as eth0=p1 or 0=p1".into()),
-        }
-    }
-}
-
-/// How fast a capture is replayed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Speed {
-    /// This many times as fast as captured.
-    Times(f64),
-    /// This many packets a second of virtual time.
-    PacketsPerSecond(f64),
-    /// Without gaps.
-    Top,
-}
-
-impl FromStr for Speed {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |digits: &str| {
-            let value: f64 = digits.parse().map_err(|_| format!("{digits:?} is not a number"))?;
-            if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-                || !value.is_finite()
-                || value <= 0.0
-            {
-                return Err(format!("{digits:?} is not a number above 0"));
-            }
-            Ok(value)
-        };
-        if text == "topspeed" {
-            Ok(Self::Top)
-        } else if let Some(rate) = text.strip_suffix("pps") {
-            Ok(Self::PacketsPerSecond(number(rate)?))
-        } else if let Some(times) = text.strip_suffix('x') {
-            Ok(Self::Times(number(times)?))
-        } else {
-            Err("use a multiple such as 1x or 10x, a rate such as 1000pps, or topspeed".into())
         }
     }
 }
@@ -236,7 +199,7 @@ pub struct TextArgs {
     #[arg(value_enum)]
     pub language: Language,
     /// The lines; standard input if there are none. Blank lines and those that start with # are left out.
-    #[arg(value_name = "LINE", allow_hyphen_values = true)]
+    #[arg(value_name = "LINE")]
     pub lines: Vec<String>,
     /// A port's name: understood in the text, and printed instead of the number; may be given again.
     #[arg(long = "port", value_name = "NAME=NUMBER")]
@@ -289,17 +252,61 @@ mod tests {
     #[test]
     fn the_command_tree_is_sound() {
         Cli::command().debug_assert();
+        eprintln!("{}", markdown());
+    }
+
+    /// How a command is called, with its arguments in short.
+    fn synopsis(command: &clap::Command, parent: &str) -> Vec<(String, String)> {
+        let name = format!("{parent} {}", command.get_name());
+        if command.has_subcommands() {
+            return command.get_subcommands().flat_map(|sub| synopsis(sub, &name)).collect();
+        }
+        let mut words = vec![name];
+        let (positional, options): (Vec<_>, Vec<_>) =
+            command.get_arguments().filter(|arg| arg.get_id() != "help").partition(|arg| arg.is_positional());
+        for arg in positional.into_iter().chain(options) {
+            let choices: Vec<String> =
+                arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+            let takes_value = arg.get_action().takes_values();
+            let value = match (choices.is_empty(), arg.get_value_names()) {
+                (false, _) if takes_value => choices.join("\\|"),
+                (_, Some(names)) if takes_value => names[0].to_string(),
+                _ => String::new(),
+            };
+            let word = match arg.get_long() {
+                Some(long) if value.is_empty() => format!("--{long}"),
+                Some(long) => format!("--{long} {value}"),
+                None => value,
+            };
+            let many = arg.get_num_args().is_some_and(|range| range.max_values() > 1)
+                || matches!(arg.get_action(), clap::ArgAction::Append);
+            let word = if many { format!("{word}...") } else { word };
+            words.push(if arg.is_required_set() { word } else { format!("[{word}]") });
+        }
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        vec![(words.join(" "), about)]
+    }
+
+    /// The commands as Markdown, as the README shows them.
+    fn markdown() -> String {
+        let command = Cli::command();
+        let rows = command.get_subcommands().flat_map(|sub| synopsis(sub, "recirc"));
+        let demo =
+            "| `recirc` | The demo: in the terminal user interface on a terminal, else as a text report |\n";
+        let rows = rows.map(|(call, about)| format!("| `{call}` | {about} |\n"));
+        let head = format!("| command | does |\n|---|---|\n{demo}");
+        std::iter::once(head).chain(rows).collect()
     }
 
     #[test]
-    fn speeds() {
-        assert_eq!("1x".parse(), Ok(Speed::Times(1.0)));
-        assert_eq!("2.5x".parse(), Ok(Speed::Times(2.5)));
-        assert_eq!("1000pps".parse(), Ok(Speed::PacketsPerSecond(1000.0)));
-        assert_eq!("topspeed".parse(), Ok(Speed::Top));
-        for bad in ["", "x", "0x", "-1x", "infx", "nanx", "1e999x", "10", "pps", "1000 pps", "fast", "+1x"] {
-            assert!(bad.parse::<Speed>().is_err(), "{bad}");
+    fn the_readme_shows_the_commands() {
+        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+        let text = std::fs::read_to_string(readme).unwrap_or_default();
+        if text.is_empty() {
+            eprintln!("SKIPPED: no README.md yet");
+            return;
         }
+        assert!(text.contains(&markdown()), "README.md must contain:\n{}", markdown());
     }
 
     #[test]

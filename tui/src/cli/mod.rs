@@ -2,6 +2,16 @@
 
 mod args;
 
+mod demo;
+mod golden;
+mod load;
+mod replay;
+mod run;
+mod text;
+mod trace;
+mod tracer;
+mod tui;
+
 use std::panic;
 use std::process::ExitCode;
 
@@ -11,7 +21,7 @@ use crate::diagnostic::{self, Complaint};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 use crate::{interrupt, ui};
-use args::Cli;
+use args::{Cli, Command};
 
 /// Parses the command line, runs the command and maps its outcome to an exit code.
 pub fn main() -> ExitCode {
@@ -29,7 +39,7 @@ pub fn main() -> ExitCode {
     let outcome = panic::catch_unwind(|| {
         let mut out = Output::stdout();
         let result = run(cli, &mut out);
-        let flushed = out.flush();
+        let flushed = out.show();
         result.and_then(|exit| flushed.map(|()| exit))
     });
     match outcome {
@@ -45,8 +55,14 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli, out: &mut Output) -> Result<Exit, Failure> {
     match cli.command {
-        None => Err(Failure::input("no command")),
-        Some(_) => out.line("").map(|()| Exit::Pass),
+        None => demo::run(out),
+        Some(Command::Run(args)) => run::run(&args, out),
+        Some(Command::Replay(args)) => replay::run(&args, out),
+        Some(Command::Trace(args)) => trace::run(&args, out),
+        Some(Command::Tui(args)) => tui::run(&args),
+        Some(Command::Golden(args)) => golden::run(&args.action, out),
+        Some(Command::Text(args)) => text::run(&args, out),
+        Some(Command::Bench(_)) => Err(Failure::input("not yet")),
     }
 }
 

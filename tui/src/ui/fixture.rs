@@ -10,6 +10,7 @@ use datapath::trace::{Event, FlowId, OffloadWhy, PacketId, Tier};
 use datapath::types::{PortNo, RecircId, Time};
 use etherparse::PacketBuilder;
 use sim::describe;
+use sim::record::WorldEvent;
 
 use super::model::{
     Engine, FlowRow, FlowText, KeyFilter, Port, Record, Snapshot, Subtable, Switch, SwitchIndex, What,
@@ -50,7 +51,7 @@ impl FakeEngine {
             return world(format!("ovs: {line}"));
         }
         if step % 2 == 1 {
-            return world(format!("h1 sends a datagram, number {}", step / 2 + 1));
+            return world(What::World { event: WorldEvent::HostSent { host: 0 } });
         }
         let record = |(event, bytes): (Event, Option<Vec<u8>>)| {
             let what = What::Switch { switch: SwitchIndex(0), event };
@@ -201,8 +202,11 @@ impl Engine for FakeEngine {
             count(&mut switch, &record);
         }
         if !switch.flows.is_empty() {
-            switch.subtables =
-                vec![Subtable { mask: "recirc_id,in_port,eth,eth_type".into(), flows: switch.flows.len() }];
+            switch.subtables = vec![Subtable {
+                mask: "recirc_id,in_port,eth,eth_type".into(),
+                flows: switch.flows.len(),
+                hits: 7,
+            }];
         }
         let other = Switch { name: "s2".into(), ..Switch::default() };
         Snapshot { now: self.now(), switches: vec![switch, other] }
@@ -237,7 +241,11 @@ impl Engine for FakeEngine {
 
     fn describe(&self, record: &Record) -> String {
         let event = match &record.what {
-            What::World { text } => return text.to_string(),
+            What::World { event: WorldEvent::Typed { command } } => {
+                return format!("ovs: {}", self.commands[*command].1);
+            }
+            What::World { event } => return format!("{event:?}"),
+            What::Note { text } => return text.to_string(),
             What::Switch { event, .. } => event,
         };
         match event {

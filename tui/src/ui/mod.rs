@@ -6,10 +6,12 @@
 mod app;
 mod command;
 mod decode;
+mod engine;
 mod filter;
 mod journey;
 mod keys;
 mod layout;
+mod mask;
 mod model;
 mod mouse;
 mod rates;
@@ -19,6 +21,8 @@ mod theme;
 mod update;
 mod view;
 mod walk;
+
+pub use engine::WorldEngine;
 
 #[cfg(test)]
 mod fixture;

@@ -10,6 +10,7 @@ use datapath::offload::Offloads;
 use datapath::stats::{DropReason, PassCounters};
 use datapath::trace::{Event, FlowId, PacketId};
 use datapath::types::Time;
+use sim::record::WorldEvent;
 
 /// Index of a switch within the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +27,15 @@ pub struct Cursor {
 }
 
 /// What happened in one record.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Something in the world outside the switches: a host, a link, a step of the scenario.
     World {
+        /// What.
+        event: WorldEvent,
+    },
+    /// Something that there is no event for.
+    Note {
         /// One line.
         text: Rc<str>,
     },
@@ -43,7 +49,7 @@ pub enum What {
 }
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// When.
     pub time: Time,
@@ -57,7 +63,7 @@ impl Record {
     /// The switch it happened in, if in any.
     pub const fn switch(&self) -> Option<SwitchIndex> {
         match &self.what {
-            What::World { .. } => None,
+            What::World { .. } | What::Note { .. } => None,
             What::Switch { switch, .. } => Some(*switch),
         }
     }
@@ -65,65 +71,24 @@ impl Record {
     /// The event in a switch, if it is one.
     pub const fn event(&self) -> Option<&Event> {
         match &self.what {
-            What::World { .. } => None,
+            What::World { .. } | What::Note { .. } => None,
             What::Switch { event, .. } => Some(event),
         }
     }
 
     /// The packet it is about, if about one.
-    pub const fn packet(&self) -> Option<PacketId> {
-        match self.event() {
-            Some(
-                Event::Rx { packet, .. }
-                | Event::Lookup { packet, .. }
-                | Event::Upcall { packet }
-                | Event::Install { packet, .. }
-                | Event::Action { packet, .. }
-                | Event::OffloadChange { packet, .. }
-                | Event::Copy { packet, .. }
-                | Event::Recirc { packet, .. }
-                | Event::Drop { packet, .. }
-                | Event::Tx { packet, .. },
-            ) => Some(*packet),
-            Some(Event::Remove { .. }) | None => None,
-        }
+    pub fn packet(&self) -> Option<PacketId> {
+        self.event().and_then(Event::packet)
     }
 
     /// The flow it is about, if about one.
-    pub const fn flow(&self) -> Option<FlowId> {
-        match self.event() {
-            Some(Event::Lookup { hit: flow, .. } | Event::Action { flow, .. }) => *flow,
-            Some(Event::Install { flow, .. } | Event::Remove { flow }) => Some(*flow),
-            Some(
-                Event::Rx { .. }
-                | Event::Upcall { .. }
-                | Event::OffloadChange { .. }
-                | Event::Copy { .. }
-                | Event::Recirc { .. }
-                | Event::Drop { .. }
-                | Event::Tx { .. },
-            )
-            | None => None,
-        }
+    pub fn flow(&self) -> Option<FlowId> {
+        self.event().and_then(Event::flow)
     }
 
     /// The offload flags after it, if it tells them.
-    pub const fn offloads(&self) -> Option<Offloads> {
-        match self.event() {
-            Some(Event::Rx { offloads, .. } | Event::Tx { offloads, .. }) => Some(*offloads),
-            Some(Event::OffloadChange { after, .. }) => Some(*after),
-            Some(
-                Event::Lookup { .. }
-                | Event::Upcall { .. }
-                | Event::Install { .. }
-                | Event::Remove { .. }
-                | Event::Action { .. }
-                | Event::Copy { .. }
-                | Event::Recirc { .. }
-                | Event::Drop { .. },
-            )
-            | None => None,
-        }
+    pub fn offloads(&self) -> Option<Offloads> {
+        self.event().and_then(Event::offloads)
     }
 }
 
@@ -183,6 +148,8 @@ pub struct Subtable {
     pub mask: String,
     /// Flows in it.
     pub flows: usize,
+    /// Lookups that ended in it.
+    pub hits: u64,
 }
 
 /// One switch at one moment.

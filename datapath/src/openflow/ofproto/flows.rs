@@ -6,7 +6,7 @@ use crate::flow::Flow;
 use crate::openflow::action::OfAction;
 use crate::openflow::bridge::rule::{Rule, RuleError, check_actions};
 use crate::openflow::bridge::{BridgeId, FlowChange, RuleStats};
-use crate::openflow::xlate::{Cached, XlateIn, XlateOut, complete_vlans, translate};
+use crate::openflow::xlate::{Cached, XlateIn, XlateOut, require_no_vlan, translate};
 use crate::pipeline::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::stats::DropReason;
 use crate::trace::FlowId;
@@ -305,7 +305,7 @@ impl Ofproto {
 fn datapath_mask(mask: &Flow) -> Flow {
     let mut mask = *mask;
     mask.in_port = u32::MAX;
-    complete_vlans(&mut mask);
+    require_no_vlan(&mut mask);
     mask
 }
 

@@ -26,7 +26,7 @@ use thiserror::Error;
 pub(crate) use ctx::{Bridges, Effects};
 pub(crate) use text::PortsOf;
 pub use trace::{NodeKind, XlateTrace};
-pub(crate) use wildcards::complete_vlans;
+pub(crate) use wildcards::require_no_vlan;
 
 use self::ctx::{ActionList, Ctx, Freezing, encoded_len};
 use super::action::OfAction;

@@ -62,16 +62,10 @@ pub(super) fn clear_non_packet_fields(wc: &mut Flow) {
     wc.conj_id = 0;
 }
 
-/// What the datapath is to match of VLAN tags, where flows as text could not say otherwise. A mask that says nothing about
-/// tags requires that there is none (OVS `lib/dpif-netdev.c`); one that looks at a tag looks at its Ethernet type, too.
-/// OVS leaves the type out of the mask that it installs, but not out of its text, so that a packet may meet a flow that,
-/// by its text, is for others.
-pub(crate) fn complete_vlans(wc: &mut Flow) {
+/// What the datapath makes of a mask that says nothing about VLANs: that there is no tag. Datapath flows as text cannot
+/// say that tags do not matter, so that a mask that did would not survive a round trip (OVS `lib/dpif-netdev.c`).
+pub(crate) fn require_no_vlan(wc: &mut Flow) {
     if wc.vlans[0].tci.get() == 0 {
         wc.vlans[0].tci.set(0x0fff | VLAN_CFI);
-        return;
-    }
-    for vlan in wc.vlans.iter_mut().filter(|vlan| vlan.tci.get() != 0) {
-        vlan.tpid.set(u16::MAX);
     }
 }

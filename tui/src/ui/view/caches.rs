@@ -85,9 +85,15 @@ pub fn screen(app: &App, frame: &mut Frame<'_>, body: Rect) {
     let title = format!("Classifier: flows {}, subtables {}", switch.flows.len(), switch.subtables.len());
     let inside = bordered(app, frame, left, &title);
     let lines = switch.subtables.iter().map(|subtable| {
-        Line::from(fit(&format!("{:>6} {}", subtable.flows, subtable.mask), usize::from(inside.width)))
+        Line::from(fit(
+            &format!("{:>6} {:>8} {}", subtable.flows, text::count(subtable.hits), subtable.mask),
+            usize::from(inside.width),
+        ))
     });
-    let lines: Vec<Line<'_>> = lines.skip(usize::from(app.scroll)).take(usize::from(inside.height)).collect();
+    let heading = Line::styled(format!("{:>6} {:>8} mask", "flows", "hits"), app.theme.title());
+    let room = usize::from(inside.height.saturating_sub(1));
+    let lines = lines.skip(usize::from(app.scroll)).take(room);
+    let lines: Vec<Line<'_>> = std::iter::once(heading).chain(lines).collect();
     frame.render_widget(ratatui::text::Text::from(lines), inside);
 
     let inside = bordered(app, frame, right, "Drops by reason");

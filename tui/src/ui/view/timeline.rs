@@ -48,7 +48,7 @@ fn row(app: &App, entry: &Entry, width: usize) -> Line<'static> {
     let here = entry.at == cursor;
     let mark = if here { "\u{25b6}" } else { " " };
     let place = match &entry.record.what {
-        What::World { .. } => "-".to_owned(),
+        What::World { .. } | What::Note { .. } => "-".to_owned(),
         What::Switch { switch, .. } => app
             .shown
             .snapshot

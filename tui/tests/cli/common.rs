@@ -1,7 +1,6 @@
 //! Runs the program as a user does.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// What came of a run.
@@ -53,11 +52,6 @@ fn ran(output: &Output) -> Ran {
 /// Runs with these arguments.
 pub fn run(args: &[&str]) -> Ran {
     ran(&recirc().args(args).output().unwrap())
-}
-
-/// Runs in a folder.
-pub fn run_in(folder: &Path, args: &[&str]) -> Ran {
-    ran(&recirc().args(args).current_dir(folder).output().unwrap())
 }
 
 /// Runs with this on standard input.
