@@ -45,13 +45,12 @@ impl FakeEngine {
 
     fn records(&self, step: u64) -> Vec<Record> {
         let time = Time::from_millis(step);
-        let world =
-            |text: String| vec![Record { time, what: What::World { text: text.into() }, bytes: None }];
-        if let Some((_, line)) = self.commands.iter().find(|(at, _)| *at == step) {
-            return world(format!("ovs: {line}"));
+        let world = |event| vec![Record { time, what: What::World { event }, bytes: None }];
+        if let Some(command) = self.commands.iter().position(|(at, _)| *at == step) {
+            return world(WorldEvent::Typed { command });
         }
         if step % 2 == 1 {
-            return world(What::World { event: WorldEvent::HostSent { host: 0 } });
+            return world(WorldEvent::HostSent { host: 0 });
         }
         let record = |(event, bytes): (Event, Option<Vec<u8>>)| {
             let what = What::Switch { switch: SwitchIndex(0), event };
@@ -244,7 +243,7 @@ impl Engine for FakeEngine {
             What::World { event: WorldEvent::Typed { command } } => {
                 return format!("ovs: {}", self.commands[*command].1);
             }
-            What::World { event } => return format!("{event:?}"),
+            What::World { .. } => return "h1 sends a frame".to_owned(),
             What::Note { text } => return text.to_string(),
             What::Switch { event, .. } => event,
         };
