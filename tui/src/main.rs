@@ -9,6 +9,8 @@ mod exit;
 mod interrupt;
 mod output;
 mod progress;
+#[cfg(test)]
+mod readme;
 mod ui;
 
 fn main() -> std::process::ExitCode {

@@ -252,7 +252,6 @@ mod tests {
     #[test]
     fn the_command_tree_is_sound() {
         Cli::command().debug_assert();
-        eprintln!("{}", markdown());
     }
 
     /// How a command is called, with its arguments in short.
@@ -300,13 +299,7 @@ mod tests {
 
     #[test]
     fn the_readme_shows_the_commands() {
-        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
-        let text = std::fs::read_to_string(readme).unwrap_or_default();
-        if text.is_empty() {
-            eprintln!("SKIPPED: no README.md yet");
-            return;
-        }
-        assert!(text.contains(&markdown()), "README.md must contain:\n{}", markdown());
+        crate::readme::check("commands", &markdown());
     }
 
     #[test]

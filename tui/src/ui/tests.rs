@@ -669,13 +669,7 @@ fn without_colours_no_colour_is_drawn() {
 
 #[test]
 fn the_readme_shows_the_keys() {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
-    let text = std::fs::read_to_string(readme).unwrap_or_default();
-    if text.is_empty() {
-        eprintln!("SKIPPED: no README.md yet");
-        return;
-    }
-    assert!(text.contains(&keys::markdown()), "README.md must contain:\n{}", keys::markdown());
+    crate::readme::check("keys", &keys::markdown());
 }
 
 /// One snapshot for each screen.
