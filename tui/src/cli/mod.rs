@@ -1,7 +1,7 @@
 //! The commands: each takes its arguments and says how the program ends.
 
 mod args;
-
+mod bench;
 mod demo;
 mod golden;
 mod load;
@@ -62,7 +62,7 @@ fn run(cli: Cli, out: &mut Output) -> Result<Exit, Failure> {
         Some(Command::Tui(args)) => tui::run(&args),
         Some(Command::Golden(args)) => golden::run(&args.action, out),
         Some(Command::Text(args)) => text::run(&args, out),
-        Some(Command::Bench(_)) => Err(Failure::input("not yet")),
+        Some(Command::Bench(args)) => bench::run(&args, out),
     }
 }
 
