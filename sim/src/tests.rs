@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use datapath::types::Time;
 use proptest::prelude::*;
 
 use crate::capture::CaptureWriter;
 use crate::files::{Files, MemoryFiles};
 use crate::history::History;
+use crate::record::{Happening, WorldEvent};
 use crate::report::{Report, Verdict};
 use crate::runner::{RunError, RunOptions, load, run_to_end};
-use crate::scenario::Scenario;
+use crate::scenario::{HostCounter, Scenario};
 use crate::world::World;
 
 const LOSSY: &str = r#"
@@ -181,6 +183,80 @@ fn packets_are_steps_too() {
     assert!(history.back_packet().unwrap());
     assert_eq!(history.position(), 0);
     assert!(!history.back_packet().unwrap() && !history.back_event().unwrap());
+}
+
+#[test]
+fn typed_commands_are_part_of_the_run() {
+    const LEARNING: &str = r#"
+[host.h1]
+ip = "10.0.0.1/24"
+[host.h2]
+ip = "10.0.0.2/24"
+[switch.s1]
+port.1 = {}
+port.2 = {}
+[[link]]
+ends = ["h1", "s1:1"]
+delay = "10us"
+[[link]]
+ends = ["h2", "s1:2"]
+delay = "10us"
+[[step]]
+ping = { from = "h1", to = "10.0.0.2", count = 4, interval = "100ms" }
+"#;
+    let answered = |history: &History| history.world().hosts()[0].counter(HostCounter::PingReceived);
+    let mut history = History::with_limits(world(LEARNING), 4, usize::MAX, 8);
+    history.run_until(|_, _, _| false).unwrap();
+    assert_eq!(answered(&history), 4);
+    let end = history.position();
+
+    // From the second echo request on, pings are dropped.
+    history.seek(0).unwrap();
+    let second = Time::from_millis(100);
+    history.run_until(|world, _, _| world.next_time().is_none_or(|next| next >= second)).unwrap();
+    let here = history.position();
+    assert!(here < end);
+    let wrong = history.type_command("ovs-frobnicate").unwrap_err();
+    assert!(wrong.to_string().contains("ovs-frobnicate"), "{wrong}");
+    assert_eq!((history.position(), history.len_known()), (here, end), "nothing changed");
+    history.type_command("ovs-ofctl add-flow s1 priority=9,icmp,actions=drop").unwrap();
+    assert_eq!((history.position(), history.len_known()), (here + 1, here + 1), "the future is open again");
+    let typed = history.world().state_digest();
+    history.run_until(|_, _, _| false).unwrap();
+    assert_eq!(answered(&history), 1);
+
+    // It runs again whenever the world comes there again.
+    let (end, state) = (history.position(), history.world().state_digest());
+    for back in [0, here, here + 1, end] {
+        history.seek(back).unwrap();
+        history.seek(here + 1).unwrap();
+        assert_eq!(history.world().state_digest(), typed);
+        assert!(matches!(history.trace().entries()[0], Happening::World(WorldEvent::Typed { command: 0 })));
+        history.seek(end).unwrap();
+        assert_eq!(history.world().state_digest(), state);
+    }
+
+    // A second one before it takes the first one away.
+    history.seek(here - 1).unwrap();
+    history.type_command("ovs-ofctl add-flow s1 priority=9,icmp,actions=normal").unwrap();
+    history.run_until(|_, _, _| false).unwrap();
+    assert_eq!(answered(&history), 4);
+    assert_eq!(history.world().typed().len(), 1);
+}
+
+#[test]
+fn skipping_goes_where_stepping_goes() {
+    let (mut skipped, mut stepped) = (History::new(world(LOSSY)), History::new(world(LOSSY)));
+    assert_eq!(skipped.skip(0).unwrap(), 0);
+    assert_eq!(skipped.skip(30).unwrap(), 30);
+    for _ in 0..30 {
+        stepped.step_event().unwrap();
+    }
+    assert_eq!(skipped.world().state_digest(), stepped.world().state_digest());
+    assert_eq!(skipped.trace(), stepped.trace(), "the last event is recorded");
+    skipped.skip(u64::MAX).unwrap();
+    assert!(!skipped.has_next());
+    assert_eq!(skipped.skip(1).unwrap(), 0);
 }
 
 #[test]

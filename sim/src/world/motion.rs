@@ -121,16 +121,18 @@ impl World {
                 let _ = batch.push(packet);
             }
             watch.enter(switch);
+            let node = &mut self.switches[switch].node;
+            let before = node.counters();
+            node.receive(port, &mut batch, self.now, watch);
+            self.drain(switch, watch, observer);
+            // Only now: what was queued for a port is sent, or dropped, when it is drained.
             let state = &mut self.switches[switch];
-            let before = state.node.counters();
-            state.node.receive(port, &mut batch, self.now, watch);
             let after = state.node.counters();
             if let Some(entry) = state.ports.ports.get(&port) {
                 let bridge = Arc::clone(&entry.bridge);
                 let sum = state.by_bridge.entry(bridge).or_default();
                 *sum = sum.plus(&after.since(&before));
             }
-            self.drain(switch, watch, observer);
         }
         self.ask_for_wakeup(switch, false);
     }
