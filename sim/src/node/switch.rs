@@ -2,6 +2,7 @@
 
 use datapath::action::text::format_actions;
 use datapath::openflow::bridge::{self, FailMode, PriorityTags, VlanConfig};
+use datapath::openflow::command;
 use datapath::openflow::text::{Names, parse_flow_mod_line, parse_group_mod_line};
 use datapath::packet::{Batch, Packet};
 use datapath::pipeline::Datapath;
@@ -20,6 +21,8 @@ pub struct CommandFailure {
     pub message: String,
     /// Whether the command was understood. If not, the scenario is wrong.
     pub understood: bool,
+    /// The word that was not understood (the program is 0), and the byte in it.
+    pub word: Option<(usize, usize)>,
 }
 
 /// A port, as it is now.
@@ -215,7 +218,11 @@ impl SwitchNode {
     /// # Errors
     /// If it is not understood, or fails.
     pub fn command(&mut self, now: Time, argv: &[&str]) -> Result<String, CommandFailure> {
-        let wrong = |message: String| CommandFailure { message, understood: false };
+        let wrong = |message: String| CommandFailure { message, understood: false, word: None };
+        if let Err(error) = command::parse(argv) {
+            let word = Some((error.arg, error.offset));
+            return Err(CommandFailure { message: error.to_string(), understood: false, word });
+        }
         match argv {
             ["ovs-ofctl", "add-flow", bridge, rule] => self.add_rule(now, bridge, rule).map_err(wrong)?,
             ["ovs-ofctl", "add-group", bridge, group] => self.add_group(now, bridge, group).map_err(wrong)?,

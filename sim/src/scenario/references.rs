@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::reader::Context;
 use super::{LinkWhich, Place, Scenario, StepAction};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::quantity::show_time;
 
 /// Reports names that cannot be meant, ends used twice and hosts without link.
 pub(super) fn check(cx: &Context<'_>, scenario: &Scenario) {
@@ -189,6 +190,12 @@ impl Checker<'_> {
     fn steps(&self) {
         for step in &self.scenario.steps {
             let span = step.span.clone();
+            if let Some(stop) = self.scenario.stop_at.filter(|stop| step.at > *stop) {
+                let show = |time: datapath::types::Time| show_time(datapath::types::Span(time.0));
+                let message = format!("this step at {} is after the end at {}", show(step.at), show(stop));
+                self.cx
+                    .error(Diagnostic::new(span.clone(), message).help("move it, or set a later `stop-at`"));
+            }
             match &step.action {
                 StepAction::Send(send) => {
                     self.place(&send.place, send.span.clone());

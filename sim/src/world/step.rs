@@ -1,5 +1,7 @@
 //! Steps of the scenario, as they happen.
 
+use std::ops::Range;
+
 use super::replay::{ReplayRequest, pacing_of};
 use super::{Event, Target, World, WorldError};
 use crate::diagnostic::Diagnostic;
@@ -177,10 +179,8 @@ impl World {
         watch: &mut W,
         observer: &mut dyn Observer,
     ) -> Result<String, WorldError> {
-        let at_line =
-            |world: &Self, message: String| world.scenario_error(Diagnostic::new(line.span.clone(), message));
-        let words = split_words(&line.text).map_err(|message| at_line(self, message))?;
-        let argv: Vec<&str> = words.iter().map(String::as_str).collect();
+        let words = split_words(&line.text).map_err(|message| self.line_error(line, &[], None, message))?;
+        let argv: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
         if argv.is_empty() {
             return Ok(String::new());
         }
@@ -204,10 +204,35 @@ impl World {
                         out.push('\n');
                     }
                 }
-                Err(failure) => return Err(at_line(self, failure.message)),
+                Err(failure) => return Err(self.line_error(line, &words, failure.word, failure.message)),
             }
         }
         Ok(out)
+    }
+
+    /// An error about a line, or about the word of it from a byte on.
+    fn line_error(
+        &self,
+        line: &Line,
+        words: &[ShellWord],
+        at: Option<(usize, usize)>,
+        message: String,
+    ) -> WorldError {
+        let text = self.scenario.file.text.get(line.span.clone());
+        let mut span = line.span.clone();
+        if let (Some((arg, offset)), true) = (at, text == Some(line.text.as_str())) {
+            let start = line.span.start;
+            span = match words.get(arg) {
+                // A word in quotes begins one byte later; escapes inside would move it further, which nobody writes.
+                Some((word, range)) => {
+                    let first = range.start + usize::from(range.len() > word.len());
+                    let from = (first + offset).min(range.end.saturating_sub(1));
+                    start + from..start + (first + word.len()).clamp(from, range.end)
+                }
+                None => line.span.end..line.span.end,
+            };
+        }
+        self.scenario_error(Diagnostic::new(span, message))
     }
 
     /// Runs a command on one datapath, and moves on what it made the datapath send.
@@ -259,45 +284,51 @@ impl World {
     }
 }
 
+/// A word of a command line, and the bytes of the line that it was made from.
+type ShellWord = (String, Range<usize>);
+
 /// Splits a command line into words as a POSIX shell does: white space, quotes, backslash. No expansion of any kind.
-fn split_words(line: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
+fn split_words(line: &str) -> Result<Vec<ShellWord>, String> {
+    let mut words: Vec<ShellWord> = Vec::new();
+    let mut word: Option<(String, usize)> = None;
+    let mut chars = line.char_indices();
+    while let Some((at, c)) = chars.next() {
         match c {
-            c if c.is_whitespace() => words.extend(word.take()),
+            c if c.is_whitespace() => words.extend(word.take().map(|(word, from)| (word, from..at))),
+            '#' if word.is_none() => return Ok(words),
             '\'' => {
-                let word = word.get_or_insert_default();
+                let word = &mut word.get_or_insert_with(|| (String::new(), at)).0;
                 loop {
                     match chars.next() {
-                        Some('\'') => break,
-                        Some(c) => word.push(c),
+                        Some((_, '\'')) => break,
+                        Some((_, c)) => word.push(c),
                         None => return Err("a ' is never closed".to_owned()),
                     }
                 }
             }
             '"' => {
-                let word = word.get_or_insert_default();
+                let word = &mut word.get_or_insert_with(|| (String::new(), at)).0;
                 loop {
                     match chars.next() {
-                        Some('"') => break,
-                        Some('\\') => match chars.next() {
-                            Some(c @ ('"' | '\\' | '$' | '`')) => word.push(c),
-                            Some(c) => word.extend(['\\', c]),
+                        Some((_, '"')) => break,
+                        Some((_, '\\')) => match chars.next() {
+                            Some((_, c @ ('"' | '\\' | '$' | '`'))) => word.push(c),
+                            Some((_, c)) => word.extend(['\\', c]),
                             None => return Err("a \" is never closed".to_owned()),
                         },
-                        Some(c) => word.push(c),
+                        Some((_, c)) => word.push(c),
                         None => return Err("a \" is never closed".to_owned()),
                     }
                 }
             }
-            '\\' => word.get_or_insert_default().extend(chars.next()),
-            '#' if word.is_none() => break,
-            c => word.get_or_insert_default().push(c),
+            '\\' => {
+                let word = &mut word.get_or_insert_with(|| (String::new(), at)).0;
+                word.extend(chars.next().map(|(_, c)| c));
+            }
+            c => word.get_or_insert_with(|| (String::new(), at)).0.push(c),
         }
     }
-    words.extend(word);
+    words.extend(word.map(|(word, from)| (word, from..line.len())));
     Ok(words)
 }
 
@@ -307,12 +338,13 @@ mod tests {
 
     #[test]
     fn words_of_a_shell() {
-        let split = |line| split_words(line).unwrap();
+        let split = |line| split_words(line).unwrap().into_iter().map(|(word, _)| word).collect::<Vec<_>>();
         assert_eq!(
             split("ovs-ofctl add-flow br0 'in_port=1, actions=2'  # why"),
             ["ovs-ofctl", "add-flow", "br0", "in_port=1, actions=2"]
         );
         assert_eq!(split(r#"a"b c"'d'\ e "\"\x" '' "#), ["ab cd e", r#""\x"#, ""]);
+        assert_eq!(split_words(" a 'b c' ").unwrap(), [("a".to_owned(), 1..2), ("b c".to_owned(), 3..8)]);
         assert!(split_words("a 'b").is_err() && split_words("\"").is_err());
     }
 }
