@@ -22,7 +22,7 @@ pub fn run(action: &GoldenAction, out: &mut Output) -> Result<Exit, Failure> {
         GoldenAction::Check { files } => (files, false),
         GoldenAction::Bless { files } => (files, true),
     };
-    let scenarios = load::all(paths, &files)?;
+    let scenarios = load::all(paths, &files, bless)?;
     let mut exit = Exit::Pass;
     for scenario in &scenarios {
         exit = exit.and(one(scenario, &files, bless, out)?);

@@ -19,15 +19,16 @@ pub fn disk() -> SharedFiles {
     Arc::new(DiskFiles)
 }
 
-/// Reads all scenarios, and makes each one's world once to see that it can be made.
+/// Reads all scenarios, and makes each one's world once to see that it can be made; golden captures need not be there if
+/// they are to be blessed.
 ///
 /// # Errors
 /// Everything that is wrong with any of them.
-pub fn all(paths: &[PathBuf], files: &SharedFiles) -> Result<Vec<Arc<Scenario>>, Failure> {
+pub fn all(paths: &[PathBuf], files: &SharedFiles, bless: bool) -> Result<Vec<Arc<Scenario>>, Failure> {
     let mut scenarios = Vec::new();
     let mut complaints = Vec::new();
     for path in paths {
-        match one(path, files) {
+        match checked(path, files, bless) {
             Ok(scenario) => scenarios.push(scenario),
             Err(Failure::Input(list)) => complaints.extend(list),
             Err(failure) => return Err(failure),
@@ -41,6 +42,10 @@ pub fn all(paths: &[PathBuf], files: &SharedFiles) -> Result<Vec<Arc<Scenario>>,
 /// # Errors
 /// Everything that is wrong with it.
 pub fn one(path: &Path, files: &SharedFiles) -> Result<Arc<Scenario>, Failure> {
+    checked(path, files, false)
+}
+
+fn checked(path: &Path, files: &SharedFiles, bless: bool) -> Result<Arc<Scenario>, Failure> {
     let scenario = match runner::load(path, &**files) {
         Ok(scenario) => scenario,
         // Without a text there is nothing to point into.
@@ -50,7 +55,7 @@ pub fn one(path: &Path, files: &SharedFiles) -> Result<Arc<Scenario>, Failure> {
         }
         Err(diagnostics) => return Err(Complaint::from(*diagnostics).into()),
     };
-    world(&scenario, files, None)?;
+    World::new(Arc::clone(&scenario), Arc::clone(files), None, bless).map_err(world_failure)?;
     Ok(scenario)
 }
 

@@ -23,10 +23,12 @@ const SWITCH: &str = "br0";
 /// Runs the command.
 pub fn run(args: &ReplayArgs, out: &mut Output) -> Result<Exit, Failure> {
     let files = load::disk();
-    let scenario = Arc::new(scenario(args)?);
-    // What the switch refuses is told before anything is written.
-    load::world(&scenario, &files, Some(args.seed))?;
-    scenarios_to_reports(&[scenario], &files, Some(args.seed), &args.report, out)
+    let mut scenario = scenario(args)?;
+    // What the switch refuses is told before anything is written, and points into the rules.
+    load::world(&Arc::new(scenario.clone()), &files, Some(args.seed))?;
+    // Reports are about the capture.
+    scenario.file = Arc::new(SourceFile::new(args.capture.display().to_string(), ""));
+    scenarios_to_reports(&[Arc::new(scenario)], &files, Some(args.seed), &args.report, out)
 }
 
 /// The scenario that the command line stands for.

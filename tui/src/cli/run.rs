@@ -23,7 +23,7 @@ use crate::progress;
 /// Runs the command.
 pub fn run(args: &RunArgs, out: &mut Output) -> Result<Exit, Failure> {
     let files = load::disk();
-    let scenarios = load::all(&args.files, &files)?;
+    let scenarios = load::all(&args.files, &files, false)?;
     scenarios_to_reports(&scenarios, &files, args.seed, &args.report, out)
 }
 

@@ -11,8 +11,8 @@ use super::walk::Entry;
 
 /// One packet's way.
 pub struct Journey<'a> {
-    /// The packet as it was received, before any copy was made of it.
-    pub packet: PacketId,
+    /// The packet as it was received, before any copy was made of it; none of a frame outside switches.
+    pub packet: Option<PacketId>,
     /// Its events, and those of its copies.
     pub entries: Vec<&'a Entry>,
 }
@@ -27,12 +27,16 @@ pub struct State {
 }
 
 impl<'a> Journey<'a> {
-    /// The way of the packet that the event at `at` is about; none if it is about none.
+    /// The way of the packet that the event at `at` is about; none if it is about none. Outside switches, a frame has no way
+    /// but the one event.
     pub fn of(trail: &'a VecDeque<Entry>, at: Cursor) -> Option<Self> {
         let start = trail.partition_point(|entry| entry.at.step < at.step);
         let end = trail.partition_point(|entry| entry.at.step <= at.step);
         let current = trail.get(trail.binary_search_by_key(&at, |entry| entry.at).ok()?)?;
-        let (switch, packet) = (current.record.switch()?, current.record.packet()?);
+        let (Some(switch), Some(packet)) = (current.record.switch(), current.record.packet()) else {
+            let entries = current.record.bytes.as_ref().map(|_| vec![current])?;
+            return Some(Self { packet: None, entries });
+        };
         let here: Vec<&Entry> =
             trail.range(start..end).filter(|entry| entry.record.switch() == Some(switch)).collect();
         let root = root(&here, packet);
@@ -47,7 +51,7 @@ impl<'a> Journey<'a> {
             debug_assert!(family.contains(&id));
             entries.push(entry);
         }
-        Some(Self { packet: root, entries })
+        Some(Self { packet: Some(root), entries })
     }
 
     /// Index of the event at `at`, or of the last one before.
@@ -58,8 +62,8 @@ impl<'a> Journey<'a> {
     /// What was known of the packet of event number `index` after it, and before it.
     pub fn states(&self, index: usize) -> (State, State) {
         let Some(entry) = self.entries.get(index) else { return (State::default(), State::default()) };
-        let Some(packet) = entry.record.packet() else { return (State::default(), State::default()) };
-        let before = self.state_before(packet, index);
+        let before =
+            entry.record.packet().map_or_else(State::default, |packet| self.state_before(packet, index));
         let mut after = before.clone();
         if let Some(bytes) = &entry.record.bytes {
             after.bytes = Some(Rc::clone(bytes));
@@ -149,7 +153,7 @@ mod tests {
         for record in [0, 2, 3, 4] {
             let journey = Journey::of(&trail, Cursor { step: 1, record }).unwrap();
             let records: Vec<usize> = journey.entries.iter().map(|entry| entry.at.record).collect();
-            assert_eq!((journey.packet, records), (PacketId(1), vec![0, 2, 3, 4]), "from {record}");
+            assert_eq!((journey.packet, records), (Some(PacketId(1)), vec![0, 2, 3, 4]), "from {record}");
         }
         let other = Journey::of(&trail, Cursor { step: 1, record: 5 }).unwrap();
         assert_eq!(other.entries.len(), 2);

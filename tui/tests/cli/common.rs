@@ -1,6 +1,7 @@
 //! Runs the program as a user does.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// What came of a run.
@@ -52,6 +53,11 @@ fn ran(output: &Output) -> Ran {
 /// Runs with these arguments.
 pub fn run(args: &[&str]) -> Ran {
     ran(&recirc().args(args).output().unwrap())
+}
+
+/// Runs in a folder.
+pub fn run_in(folder: &Path, args: &[&str]) -> Ran {
+    ran(&recirc().args(args).current_dir(folder).output().unwrap())
 }
 
 /// Runs with this on standard input.

@@ -2,5 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
+mod replay;
+mod run;
+#[cfg(unix)]
+mod signals;
 mod text;
 mod usage;

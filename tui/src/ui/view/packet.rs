@@ -43,7 +43,9 @@ pub fn layers_pane(app: &App, frame: &mut Frame<'_>, area: Rect) {
 
 fn way(app: &App, frame: &mut Frame<'_>, area: Rect, journey: &Journey<'_>, at: usize) {
     let depth = journey.entries.iter().map(|entry| entry.depth).max().unwrap_or(0);
-    let mut title = format!("Way of #{}", journey.packet.0);
+    let mut title = journey
+        .packet
+        .map_or_else(|| "A frame under way".to_owned(), |packet| format!("Way of #{}", packet.0));
     if depth > 0 {
         title.push_str(&format!(", recirculated {depth}x"));
     }
@@ -55,7 +57,7 @@ fn way(app: &App, frame: &mut Frame<'_>, area: Rect, journey: &Journey<'_>, at: 
             let here = if entry.at == app.cursor() { '\u{25b6}' } else { ' ' };
             let indent = "\u{2502} ".repeat(usize::from(entry.depth));
             let copy = match entry.record.packet() {
-                Some(packet) if packet != journey.packet => format!("#{} ", packet.0),
+                Some(packet) if Some(packet) != journey.packet => format!("#{} ", packet.0),
                 Some(_) | None => String::new(),
             };
             let what = app.walk.engine().describe(&entry.record);
