@@ -6,6 +6,7 @@
 //!
 //! Counterpart: OVS `vswitchd/bridge.c` and the revalidators of `ofproto/ofproto-dpif-upcall.c`.
 
+mod command;
 mod device;
 mod dump;
 mod ports;
@@ -13,6 +14,7 @@ mod revalidate;
 #[cfg(test)]
 mod tests;
 
+pub use command::CommandError;
 pub use device::{Device, DeviceKind, RxChecksum};
 pub use dump::DumpOptions;
 pub use ports::{BridgeSpec, PortSpec, SwitchError, SwitchPort};

@@ -1,6 +1,7 @@
 //! Bridges and ports of a switch: adding, removing, finding, reconfiguring them in datapath and slow path together.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use thiserror::Error;
 
@@ -63,6 +64,15 @@ pub struct PortSpec {
     pub vlan: VlanConfig,
     /// `protected`.
     pub protected: bool,
+    /// `options` of OVS's `Interface`, as given.
+    pub options: BTreeMap<String, String>,
+}
+
+impl PortSpec {
+    /// A port that trunks all VLANs, with any OpenFlow number.
+    pub fn new(device: Device) -> Self {
+        Self { device, of_port: None, vlan: VlanConfig::default(), protected: false, options: BTreeMap::new() }
+    }
 }
 
 /// A port of the switch.
@@ -76,6 +86,27 @@ pub struct SwitchPort {
     pub of_port: OfPort,
     /// Device.
     pub device: Device,
+    /// OpenFlow number that was asked for.
+    wanted: Option<OfPort>,
+    /// VLANs.
+    pub vlan: VlanConfig,
+    /// `protected`.
+    pub protected: bool,
+    /// `options` of OVS's `Interface`, as given.
+    pub options: BTreeMap<String, String>,
+}
+
+impl SwitchPort {
+    /// The settings it was made with, or changed to.
+    pub fn spec(&self) -> PortSpec {
+        PortSpec {
+            device: self.device.clone(),
+            of_port: self.wanted,
+            vlan: self.vlan.clone(),
+            protected: self.protected,
+            options: self.options.clone(),
+        }
+    }
 }
 
 impl Switch {
@@ -89,10 +120,9 @@ impl Switch {
         }
         let id = self.of.add_bridge(&spec.name, spec.fail_mode, now)?;
         let local = PortSpec {
-            device: Device::new(&spec.name, DeviceKind::Internal, spec.mac),
             of_port: Some(OfPort::LOCAL),
             vlan: spec.vlan.clone(),
-            protected: false,
+            ..PortSpec::new(Device::new(&spec.name, DeviceKind::Internal, spec.mac))
         };
         if let Err(error) = self.add_port(id, &local) {
             self.of.remove_bridge(id)?;
@@ -162,7 +192,16 @@ impl Switch {
                 protected: spec.protected,
             },
         )?;
-        let port = SwitchPort { no, bridge, of_port, device: spec.device.clone() };
+        let port = SwitchPort {
+            no,
+            bridge,
+            of_port,
+            device: spec.device.clone(),
+            wanted: spec.of_port,
+            vlan: spec.vlan.clone(),
+            protected: spec.protected,
+            options: spec.options.clone(),
+        };
         match no {
             Some(no) => {
                 if let Err(error) = self.dp.add_port(no, datapath_config(&spec.device)) {
@@ -252,6 +291,17 @@ impl Switch {
             self.dp.configure_port(no, config)?;
         }
         self.sync_link(name)
+    }
+
+    /// Keeps the settings of a port that were carried out.
+    pub(super) fn remember_spec(&mut self, name: &str, spec: &PortSpec) {
+        let mut ports = self.ports.values_mut().chain(self.patches.values_mut());
+        if let Some(port) = ports.find(|port| port.device.name == name) {
+            port.wanted = spec.of_port;
+            port.vlan = spec.vlan.clone();
+            port.protected = spec.protected;
+            port.options = spec.options.clone();
+        }
     }
 
     fn sync_link(&mut self, name: &str) -> Result<(), SwitchError> {

@@ -202,6 +202,7 @@ impl SwitchNode {
             of_port: config.number.map(OfPort),
             vlan: vlan_config(config),
             protected: false,
+            options: Default::default(),
         };
         let (given, _) = self.switch.add_port(bridge, &spec).map_err(|error| error.to_string())?;
         match config.number {
@@ -249,7 +250,7 @@ impl SwitchNode {
             ["add-port", bridge, name] => {
                 let bridge = self.switch.bridge_id(bridge).map_err(text)?;
                 let device = Device::new(name, DeviceKind::Dummy, self.made_up_mac(name));
-                let spec = PortSpec { device, of_port: None, vlan: VlanConfig::default(), protected: false };
+                let spec = PortSpec { device, of_port: None, vlan: VlanConfig::default(), protected: false, options: Default::default() };
                 self.switch.add_port(bridge, &spec).map(drop).map_err(text)
             }
             ["set", "Open_vSwitch", ".", setting] => self.set_other_config(now, setting),

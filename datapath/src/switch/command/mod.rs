@@ -1,0 +1,55 @@
+//! Carrying out the commands of Open vSwitch on a switch.
+//!
+//! Reading them is [`crate::openflow::command`]'s. A command is carried out whole or not at all; what this switch does not
+//! have is an error that names it.
+
+mod appctl;
+mod appctl_dp;
+mod ofctl;
+mod settings;
+mod vsctl;
+
+use thiserror::Error;
+
+use super::Switch;
+use crate::openflow::command::{Command, ParseError, parse};
+use crate::types::Time;
+
+/// Why a command did nothing.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    /// It is not understood, or asks for what is not supported.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// It is understood and cannot be carried out.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A refusal with any error's text.
+fn refused(error: impl std::fmt::Display) -> CommandError {
+    CommandError::Refused(error.to_string())
+}
+
+impl Switch {
+    /// Carries out a command, given as its words: of `ovs-vsctl`, `ovs-ofctl`, `ovs-appctl` or `ovs-dpctl`. Returns what it
+    /// prints. What it makes the datapath send waits for [`Switch::drain_tx`].
+    ///
+    /// # Errors
+    /// [`CommandError`]; nothing is changed then.
+    pub fn command(&mut self, now: Time, argv: &[&str]) -> Result<String, CommandError> {
+        match parse(argv)? {
+            Command::Vsctl(call) => {
+                // All of a chain, or nothing.
+                let mut next = self.clone();
+                let text = next.vsctl(&call, now)?;
+                if !call.dry_run {
+                    *self = next;
+                }
+                Ok(text)
+            }
+            Command::Ofctl(call) => self.ofctl(&call, now),
+            Command::Appctl(call) => self.appctl(&call, now),
+        }
+    }
+}

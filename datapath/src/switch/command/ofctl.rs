@@ -1,0 +1,163 @@
+//! `ovs-ofctl`: rules, groups and ports of a bridge.
+
+use super::super::Switch;
+use super::{CommandError, refused};
+use crate::openflow::bridge::{BridgeId, FragmentHandling, PortFlags, Rule, RuleFilter};
+use crate::openflow::command::ofctl::{Ofctl, Verb};
+use crate::openflow::flow_mod::FlowModCommand;
+use crate::openflow::group::GroupModCommand;
+use crate::openflow::text::{Names, NoNames, RuleStats, RuleText, group_to_text, parse_flow_mod, parse_group_mod, parse_port};
+use crate::openflow::Match;
+use crate::types::{OfPort, Time};
+
+impl Switch {
+    pub(super) fn ofctl(&mut self, call: &Ofctl, now: Time) -> Result<String, CommandError> {
+        match &call.verb {
+            Verb::FlowMod { bridge, command, text } => {
+                self.flow_mod_text(&bridge.text, *command, text.as_ref().map_or("", |text| &text.text), now)?;
+            }
+            Verb::GroupMod { bridge, command, text } => {
+                self.group_mod_text(&bridge.text, *command, text.as_ref().map_or("", |text| &text.text), now)?;
+            }
+            Verb::DumpFlows(bridge, text) => {
+                self.credit(now);
+                return self.rules_text(&bridge.text, text.as_ref().map_or("", |text| &text.text), call, now);
+            }
+            Verb::DumpGroups(bridge, _) => return self.groups_text(&bridge.text, call),
+            Verb::ModPort { bridge, port, change } => self.mod_port(&bridge.text, &port.text, &change.text)?,
+            Verb::GetFrags(bridge) => {
+                let id = self.bridge_id(&bridge.text).map_err(refused)?;
+                let handling = self.ofproto().bridge(id).map(|bridge| bridge.fragments).unwrap_or_default();
+                let word = match handling {
+                    FragmentHandling::Normal => "normal",
+                    FragmentHandling::Drop => "drop",
+                    FragmentHandling::NxMatch => "nx-match",
+                };
+                return Ok(format!("{word}\n"));
+            }
+            Verb::SetFrags(bridge, word) => {
+                let id = self.bridge_id(&bridge.text).map_err(refused)?;
+                let handling = match word.text.as_str() {
+                    "normal" => FragmentHandling::Normal,
+                    "drop" => FragmentHandling::Drop,
+                    "nx-match" => FragmentHandling::NxMatch,
+                    other => {
+                        return Err(refused(format!("ovs-ofctl: {other}: use normal, drop or nx-match")));
+                    }
+                };
+                self.ofproto_mut().set_fragments(id, handling).map_err(refused)?;
+            }
+            Verb::FlowFile { file, .. } | Verb::ReplaceFlows { file, .. } | Verb::GroupFile { file, .. } => {
+                return Err(refused(format!(
+                    "ovs-ofctl: {}: files are not read here; give each line to add-flow or add-group",
+                    file.text
+                )));
+            }
+            Verb::DumpAggregate(..)
+            | Verb::DumpGroupStats(..)
+            | Verb::DumpPorts(..)
+            | Verb::DumpPortsDesc(..)
+            | Verb::DumpDesc(_)
+            | Verb::Show(_) => {
+                return Err(refused(format!("ovs-ofctl: {} is not supported here", call.name.text)));
+            }
+        }
+        Ok(String::new())
+    }
+
+    /// The bridge of a name, whose ports may be named in text.
+    fn named_bridge(&self, name: &str) -> Result<(BridgeId, &dyn Names), CommandError> {
+        let bridge = self.ofproto().bridge_named(name);
+        bridge.map(|bridge| (bridge.id, bridge as &dyn Names)).ok_or_else(|| {
+            refused(format!("ovs-ofctl: {name} is not a bridge or a socket"))
+        })
+    }
+
+    fn flow_mod_text(&mut self, bridge: &str, command: FlowModCommand, text: &str, now: Time) -> Result<(), CommandError> {
+        let (id, names) = self.named_bridge(bridge)?;
+        let parsed = parse_flow_mod(text, command, names).map_err(|error| refused(format!("ovs-ofctl: {error}")))?;
+        self.credit(now);
+        self.ofproto_mut().flow_mod(id, &parsed.flow_mod, now).map(drop).map_err(|error| refused(format!("ovs-ofctl: {error}")))
+    }
+
+    fn group_mod_text(&mut self, bridge: &str, command: GroupModCommand, text: &str, now: Time) -> Result<(), CommandError> {
+        let (id, names) = self.named_bridge(bridge)?;
+        let change = parse_group_mod(text, command, names).map_err(|error| refused(format!("ovs-ofctl: {error}")))?;
+        self.credit(now);
+        self.ofproto_mut().group_mod(id, &change, now).map(drop).map_err(|error| refused(format!("ovs-ofctl: {error}")))
+    }
+
+    fn rules_text(&self, bridge: &str, text: &str, call: &Ofctl, now: Time) -> Result<String, CommandError> {
+        let (id, names) = self.named_bridge(bridge)?;
+        let wanted = parse_flow_mod(text, FlowModCommand::Delete, names)
+            .map_err(|error| refused(format!("ovs-ofctl: {error}")))?
+            .flow_mod;
+        let everything = Match::catch_all();
+        let filter = RuleFilter {
+            table: wanted.table,
+            rule_match: if text.is_empty() { &everything } else { &wanted.rule_match },
+            cookie: (wanted.cookie, wanted.cookie_mask),
+            out_port: wanted.out_port,
+            out_group: wanted.out_group,
+        };
+        let Some(found) = self.ofproto().bridge(id) else { return Ok(String::new()) };
+        let shown: &dyn Names = if call.options.names == Some(true) { found } else { &NoNames };
+        let line = |rule: &Rule| {
+            let stats = self.ofproto().rule_stats(rule.id);
+            let counters = RuleStats {
+                duration_ns: now.since(rule.created).0,
+                packets: stats.packets,
+                bytes: stats.bytes,
+                idle_age: None,
+                hard_age: None,
+            };
+            let text = RuleText {
+                cookie: rule.cookie,
+                table: rule.table,
+                priority: rule.priority,
+                idle_timeout: rule.idle_timeout,
+                hard_timeout: rule.hard_timeout,
+                importance: rule.importance,
+                flags: rule.flags,
+                rule_match: &rule.rule_match,
+                actions: &rule.actions,
+            };
+            format!(" {}\n", text.to_text((!call.options.no_stats).then_some(&counters), shown))
+        };
+        Ok(found.find_rules(&filter).iter().map(|rule| line(rule)).collect())
+    }
+
+    fn groups_text(&self, bridge: &str, call: &Ofctl) -> Result<String, CommandError> {
+        let (id, _) = self.named_bridge(bridge)?;
+        let Some(found) = self.ofproto().bridge(id) else { return Ok(String::new()) };
+        let shown: &dyn Names = if call.options.names == Some(true) { found } else { &NoNames };
+        let line = |group: &crate::openflow::bridge::Group| {
+            format!(" {}\n", group_to_text(group.id, group.kind, &group.buckets, &group.props, true, shown))
+        };
+        Ok(found.groups().iter().map(|group| line(group)).collect())
+    }
+
+    fn mod_port(&mut self, bridge: &str, port: &str, change: &str) -> Result<(), CommandError> {
+        let (id, names) = self.named_bridge(bridge)?;
+        let number = parse_port(port, names).ok_or_else(|| refused(format!("ovs-ofctl: {bridge}: no port {port}")))?;
+        let found = self.ofproto().bridge(id).and_then(|bridge| bridge.port(number));
+        let mut flags: PortFlags =
+            found.map(|port| port.flags).ok_or_else(|| refused(format!("ovs-ofctl: {bridge}: no port {port}")))?;
+        let (on, word) = match change.strip_prefix("no-") {
+            Some(rest) => (false, rest),
+            None => (true, change),
+        };
+        match word {
+            "up" => flags.down = !on,
+            "down" => flags.down = on,
+            "receive" => flags.no_receive = !on,
+            "receive-stp" => flags.no_receive_stp = !on,
+            "flood" => flags.no_flood = !on,
+            "forward" => flags.no_forward = !on,
+            "packet-in" => flags.no_packet_in = !on,
+            _ => return Err(refused(format!("ovs-ofctl: {change}: use up, down, or [no-]receive, receive-stp, flood, forward, packet-in"))),
+        }
+        debug_assert_ne!(number, OfPort::NONE);
+        self.ofproto_mut().set_port_flags(id, number, flags).map_err(refused)
+    }
+}

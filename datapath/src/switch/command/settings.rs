@@ -1,0 +1,216 @@
+//! What columns of the database mean for ports, devices, bridges and the switch.
+
+use super::super::device::{Device, DeviceKind, RxChecksum};
+use super::super::ports::PortSpec;
+use super::super::Switch;
+use super::{CommandError, refused};
+use crate::offload::Capabilities;
+use crate::openflow::bridge::{BridgeId, FailMode, PriorityTags, VlanMode};
+use crate::openflow::command::datum::{Atom, Datum};
+use crate::openflow::command::vsctl::Setting;
+use crate::types::{MacAddr, OfPort, Span, Time};
+
+fn numbers(value: &Datum) -> Vec<u16> {
+    value.atoms().filter_map(|atom| if let Atom::Int(n) = atom { u16::try_from(*n).ok() } else { None }).collect()
+}
+
+/// Applies a column of `Port`.
+pub(super) fn set_port(spec: &mut PortSpec, setting: &Setting) -> Result<(), CommandError> {
+    let value = &setting.value;
+    match setting.column.name {
+        "tag" => spec.vlan.tag = numbers(value).first().copied(),
+        "trunks" => spec.vlan.trunks = numbers(value),
+        "cvlans" => spec.vlan.cvlans = numbers(value),
+        "protected" => spec.protected = value.as_bool().unwrap_or(false),
+        "vlan_mode" => {
+            spec.vlan.mode = match value.as_str() {
+                None => None,
+                Some("access") => Some(VlanMode::Access),
+                Some("trunk") => Some(VlanMode::Trunk),
+                Some("native-tagged") => Some(VlanMode::NativeTagged),
+                Some("native-untagged") => Some(VlanMode::NativeUntagged),
+                Some(_) => Some(VlanMode::Dot1qTunnel),
+            }
+        }
+        "other_config" => {
+            if let Some(tags) = value.get("priority-tags") {
+                spec.vlan.priority_tags = match tags {
+                    "always" | "true" => PriorityTags::Always,
+                    "if-nonzero" => PriorityTags::IfNonzero,
+                    _ => PriorityTags::Never,
+                };
+            } else if !setting.by_key {
+                spec.vlan.priority_tags = PriorityTags::Never;
+            }
+            if let Some(ethertype) = value.get("qinq-ethtype") {
+                spec.vlan.qinq_8021q = ethertype == "802.1q";
+            } else if !setting.by_key {
+                spec.vlan.qinq_8021q = false;
+            }
+        }
+        "name" | "interfaces" => return Err(refused(format!("{} of a port cannot be changed", setting.column.name))),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Applies a column of `Interface`.
+pub(super) fn set_interface(spec: &mut PortSpec, setting: &Setting) -> Result<(), CommandError> {
+    let value = &setting.value;
+    match setting.column.name {
+        "type" => {
+            spec.device.kind = match value.as_str().unwrap_or("") {
+                "" | "system" | "dummy" => DeviceKind::Dummy,
+                "dummy-pmd" => DeviceKind::DummyPmd,
+                "internal" | "dummy-internal" => DeviceKind::Internal,
+                "patch" => DeviceKind::Patch,
+                other => {
+                    return Err(refused(format!(
+                        "interface type {other} is not supported here: use dummy, dummy-pmd, internal or patch"
+                    )));
+                }
+            }
+        }
+        "ofport_request" => spec.of_port = numbers(value).first().copied().map(OfPort),
+        "mtu_request" => spec.device.mtu = numbers(value).first().copied().unwrap_or(1500),
+        "mac" => {
+            if let Some(mac) = value.as_str() {
+                spec.device.mac = mac.parse().map_err(refused)?;
+            }
+        }
+        "options" => {
+            if let Datum::Map(map) = value {
+                if !setting.by_key {
+                    spec.options.clear();
+                }
+                for (key, value) in map {
+                    if let (Atom::Str(key), Atom::Str(value)) = (key, value) {
+                        spec.options.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+            apply_options(spec)?;
+        }
+        "name" => return Err(refused("the name of an interface cannot be changed")),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What the options of a dummy device say of its offloads (OVS `lib/netdev-dummy.c`).
+fn apply_options(spec: &mut PortSpec) -> Result<(), CommandError> {
+    let on = |key: &str| spec.options.get(key).is_some_and(|value| value == "true");
+    let rx = |layer: &str| {
+        if on(&format!("ol_{layer}_rx_csum_set_good")) {
+            RxChecksum::Good
+        } else if on(&format!("ol_{layer}_rx_csum_set_bad")) {
+            RxChecksum::Bad
+        } else if on(&format!("ol_{layer}_rx_csum_set_partial")) {
+            RxChecksum::Partial
+        } else {
+            RxChecksum::Unknown
+        }
+    };
+    let mut capabilities = Capabilities::empty();
+    // A dummy device that announces an offload completes the packet itself, unless that is disabled: then it leaves as it is.
+    capabilities.set(Capabilities::IP_CSUM, on("ol_ip_tx_csum") && on("ol_ip_tx_csum_disabled"));
+    let l4 = Capabilities::TCP_CSUM | Capabilities::UDP_CSUM;
+    capabilities.set(l4, on("ol_l4_tx_csum") && on("ol_l4_tx_csum_disabled"));
+    capabilities.set(Capabilities::OUTER_IP_CSUM, on("ol_out_ip_tx_csum") && on("ol_out_ip_tx_csum_disabled"));
+    capabilities.set(Capabilities::OUTER_UDP_CSUM, on("ol_out_udp_tx_csum") && on("ol_out_udp_tx_csum_disabled"));
+    let segment = match spec.options.get("ol_tso_segsz") {
+        Some(text) => text.parse().map_err(|_| refused(format!("ol_tso_segsz={text} is not a number of bytes")))?,
+        None => 0,
+    };
+    let (ip, l4) = (rx("ip"), rx("l4"));
+    let Device { capabilities: can, rx_ip, rx_l4, rx_tso_segsz, .. } = &mut spec.device;
+    (*can, *rx_ip, *rx_l4, *rx_tso_segsz) = (capabilities, ip, l4, segment);
+    Ok(())
+}
+
+impl Switch {
+    /// Applies a column of `Bridge`.
+    pub(super) fn set_bridge(&mut self, id: BridgeId, name: &str, setting: &Setting, now: Time) -> Result<(), CommandError> {
+        let value = &setting.value;
+        match setting.column.name {
+            "fail_mode" => {
+                let mode = if value.as_str() == Some("secure") { FailMode::Secure } else { FailMode::Standalone };
+                self.ofproto_mut().set_fail_mode(id, mode, now).map_err(refused)?;
+            }
+            "flood_vlans" => {
+                let vlans = numbers(value).into_iter().collect();
+                if let Some(table) = self.ofproto_mut().mac_table_mut(id) {
+                    table.set_flood_vlans(vlans);
+                }
+                self.ofproto_mut().set_changed();
+            }
+            "other_config" => {
+                if let Some(mac) = value.get("hwaddr") {
+                    let mac: MacAddr = mac.parse().map_err(refused)?;
+                    self.configure_device(name, |device| device.mac = mac).map_err(refused)?;
+                }
+                if let Some(on) = value.get("forward-bpdu") {
+                    self.ofproto_mut().set_forward_bpdu(id, on == "true").map_err(refused)?;
+                }
+                let number = |key: &str| match value.get(key) {
+                    Some(text) => {
+                        text.parse::<u64>().map(Some).map_err(|_| refused(format!("{key}={text} is not a number")))
+                    }
+                    None => Ok(None),
+                };
+                let (age, size) = (number("mac-aging-time")?, number("mac-table-size")?);
+                if let Some(table) = self.ofproto_mut().mac_table_mut(id) {
+                    if let Some(age) = age {
+                        table.set_idle_time(age);
+                    }
+                    if let Some(size) = size {
+                        table.set_max_entries(size as usize);
+                    }
+                }
+                self.ofproto_mut().set_changed();
+            }
+            "flow_tables" | "ports" | "name" => {
+                return Err(refused(format!("column {} of a bridge cannot be set here", setting.column.name)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Applies a column of `Open_vSwitch`.
+    pub(super) fn set_switch(&mut self, setting: &Setting, now: Time) -> Result<(), CommandError> {
+        if setting.column.name != "other_config" {
+            return Ok(());
+        }
+        let value = &setting.value;
+        let number = |key: &str| match value.get(key) {
+            Some(text) => text.parse::<u64>().map(Some).map_err(|_| refused(format!("{key}={text} is not a number"))),
+            None => Ok(None),
+        };
+        let mut config = *self.datapath().config();
+        let mut own = *self.config();
+        if let Some(limit) = number("vlan-limit")? {
+            // 0 is as many as there can be.
+            config.vlan_limit = if limit == 0 { 2 } else { limit.min(2) as u8 };
+        }
+        if let Some(limit) = number("flow-limit")? {
+            config.flow_limit = limit as usize;
+        }
+        if let Some(chance) = number("emc-insert-inv-prob")? {
+            config.emc_insert_inv_prob =
+                u32::try_from(chance).map_err(|_| refused(format!("emc-insert-inv-prob={chance} is too large")))?;
+        }
+        if let Some(on) = value.get("smc-enable") {
+            config.smc = on == "true";
+        }
+        if let Some(ms) = number("max-idle")? {
+            own.max_idle = Span::from_millis(ms);
+        }
+        if let Some(ms) = number("max-revalidator")? {
+            own.max_revalidator = Span::from_millis(ms);
+        }
+        self.configure_datapath(config, now);
+        self.configure(own);
+        Ok(())
+    }
+}
