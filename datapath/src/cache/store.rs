@@ -17,7 +17,7 @@ use super::simple::{SimpleTable, mark_of};
 use super::subtable::{Found, Pending};
 use super::{KeyBatch, hash};
 use crate::action::{Action, Actions, Unsupported, check, reenters};
-use crate::flow::{FLOW_WORDS, Flow, Miniflow, VLAN_CFI};
+use crate::flow::{FLOW_WORDS, Flow, Map, Miniflow, VLAN_CFI};
 use crate::trace::FlowId;
 use crate::types::{Span, Time};
 
@@ -124,12 +124,36 @@ const _: () = assert!(size_of::<HotFlow>() == 64);
 #[derive(Clone, Debug)]
 struct ColdFlow {
     key: Arc<MaskedKey>,
+    /// The key that it was made with, wildcarded bits too: what OVS shows and translates anew.
+    full: PackedKey,
     ufid: Ufid,
     in_port: u32,
     simple: Option<u64>,
     installed: Time,
     previous: u32,
     next: u32,
+}
+
+/// A key without its words that are zero.
+#[derive(Clone, Debug)]
+struct PackedKey {
+    map: Map,
+    words: Arc<[u64]>,
+}
+
+impl PackedKey {
+    fn new(key: &Flow) -> Self {
+        let mini = Miniflow::from_flow(key);
+        Self { map: mini.map, words: mini.words().into() }
+    }
+
+    fn flow(&self) -> Flow {
+        let mut mini = Miniflow { map: self.map, ..Miniflow::default() };
+        mini.values[..self.words.len()].copy_from_slice(&self.words);
+        let mut flow = Flow::default();
+        mini.expand(&mut flow);
+        flow
+    }
 }
 
 /// All flows of one ingress port.
@@ -178,13 +202,18 @@ pub struct FlowView<'a> {
     /// When it was installed.
     pub installed: Time,
     key: &'a MaskedKey,
-    in_port: u32,
+    full: &'a PackedKey,
 }
 
 impl FlowView<'_> {
-    /// The key under the mask.
+    /// The key that it was made with, bits that the mask does not have too.
     pub fn key(&self) -> Flow {
-        Flow { in_port: self.in_port, ..self.key.key() }
+        self.full.flow()
+    }
+
+    /// The key under the mask.
+    pub fn masked_key(&self) -> Flow {
+        self.key().masked(&self.mask())
     }
 
     /// The mask.
@@ -240,6 +269,7 @@ impl FlowStore {
         let simple = mark_of(key, &mask).filter(|&mark| port.simple.insert(mark, id));
         let cold = ColdFlow {
             key: masked,
+            full: PackedKey::new(key),
             ufid,
             in_port: key.in_port,
             simple,
@@ -373,7 +403,7 @@ impl FlowStore {
             stats: hot.stats(),
             installed: cold.installed,
             key: &cold.key,
-            in_port: cold.in_port,
+            full: &cold.full,
         })
     }
 

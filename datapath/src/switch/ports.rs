@@ -71,7 +71,13 @@ pub struct PortSpec {
 impl PortSpec {
     /// A port that trunks all VLANs, with any OpenFlow number.
     pub fn new(device: Device) -> Self {
-        Self { device, of_port: None, vlan: VlanConfig::default(), protected: false, options: BTreeMap::new() }
+        Self {
+            device,
+            of_port: None,
+            vlan: VlanConfig::default(),
+            protected: false,
+            options: BTreeMap::new(),
+        }
     }
 }
 

@@ -102,7 +102,13 @@ fn names_are_unique_and_local_ports_stay() {
     let (mut switch, _) = learning_switch();
     let bridge = switch.bridge_id("br0").unwrap();
     let device = Device::new("p1", DeviceKind::Dummy, MacAddr::ZERO);
-    let spec = PortSpec { device, of_port: None, vlan: VlanConfig::default(), protected: false, options: Default::default() };
+    let spec = PortSpec {
+        device,
+        of_port: None,
+        vlan: VlanConfig::default(),
+        protected: false,
+        options: Default::default(),
+    };
     assert!(matches!(switch.add_port(bridge, &spec), Err(SwitchError::NameTaken(_))));
     assert!(matches!(switch.remove_port("br0"), Err(SwitchError::LocalPort(_))));
     switch.remove_port("p1").unwrap();

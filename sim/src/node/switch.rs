@@ -2,14 +2,12 @@
 
 use datapath::action::text::format_actions;
 use datapath::openflow::bridge::{self, FailMode, PriorityTags, VlanConfig};
-use datapath::openflow::command;
-use datapath::openflow::text::{Names, parse_flow_mod_line, parse_group_mod_line};
 use datapath::packet::{Batch, Packet};
 use datapath::pipeline::Datapath;
 use datapath::stats::{DropReason, PassCounters};
-use datapath::switch::{BridgeSpec, Device, DeviceKind, DumpOptions, PortSpec, Switch};
+use datapath::switch::{BridgeSpec, CommandError, Device, DeviceKind, DumpOptions, PortSpec, Switch};
 use datapath::trace::{FlowId, Trace};
-use datapath::types::{MacAddr, OfPort, PortNo, TableId, Time};
+use datapath::types::{MacAddr, OfPort, PortNo, Time};
 
 use crate::random::Stream;
 use crate::scenario::{self, PortConfig, SwitchConfig};
@@ -219,83 +217,13 @@ impl SwitchNode {
     /// # Errors
     /// If it is not understood, or fails.
     pub fn command(&mut self, now: Time, argv: &[&str]) -> Result<String, CommandFailure> {
-        let wrong = |message: String| CommandFailure { message, understood: false, word: None };
-        if let Err(error) = command::parse(argv) {
-            let word = Some((error.arg, error.offset));
-            return Err(CommandFailure { message: error.to_string(), understood: false, word });
-        }
-        match argv {
-            ["ovs-ofctl", "add-flow", bridge, rule] => self.add_rule(now, bridge, rule).map_err(wrong)?,
-            ["ovs-ofctl", "add-group", bridge, group] => self.add_group(now, bridge, group).map_err(wrong)?,
-            ["ovs-vsctl", rest @ ..] => {
-                for words in rest.split(|word| *word == "--") {
-                    self.configure(now, words).map_err(wrong)?;
-                }
-            }
-            [first, ..] => return Err(wrong(format!("{first}: this command is not supported yet"))),
-            [] => {}
-        }
-        Ok(String::new())
-    }
-
-    fn configure(&mut self, now: Time, words: &[&str]) -> Result<(), String> {
-        let text = |error: datapath::switch::SwitchError| error.to_string();
-        match words {
-            ["add-br", name] => {
-                let (name, mac) = ((*name).to_owned(), self.made_up_mac(name));
-                let spec =
-                    BridgeSpec { name, fail_mode: FailMode::Standalone, mac, vlan: VlanConfig::default() };
-                self.switch.add_bridge(&spec, now).map(drop).map_err(text)
-            }
-            ["add-port", bridge, name] => {
-                let bridge = self.switch.bridge_id(bridge).map_err(text)?;
-                let device = Device::new(name, DeviceKind::Dummy, self.made_up_mac(name));
-                let spec = PortSpec { device, of_port: None, vlan: VlanConfig::default(), protected: false, options: Default::default() };
-                self.switch.add_port(bridge, &spec).map(drop).map_err(text)
-            }
-            ["set", "Open_vSwitch", ".", setting] => self.set_other_config(now, setting),
-            ["show"] | [] => Ok(()),
-            _ => Err(format!("ovs-vsctl {}: not supported yet", words.join(" "))),
-        }
-    }
-
-    fn set_other_config(&mut self, now: Time, setting: &str) -> Result<(), String> {
-        let mut config = *self.switch.datapath().config();
-        let (key, value) =
-            setting.strip_prefix("other_config:").and_then(|s| s.split_once('=')).unwrap_or((setting, ""));
-        let bad = || format!("other_config:{key} cannot be {value:?}");
-        match key {
-            "emc-insert-inv-prob" => config.emc_insert_inv_prob = value.parse().map_err(|_| bad())?,
-            "smc-enable" => config.smc = value.parse().map_err(|_| bad())?,
-            "flow-limit" => config.flow_limit = value.parse().map_err(|_| bad())?,
-            "vlan-limit" => config.vlan_limit = value.parse().map_err(|_| bad())?,
-            _ => return Err(format!("other_config:{key} is not supported yet")),
-        }
-        self.switch.configure_datapath(config, now);
-        Ok(())
-    }
-
-    fn add_rule(&mut self, now: Time, bridge: &str, rule: &str) -> Result<(), String> {
-        let id = self.switch.bridge_id(bridge).map_err(|error| error.to_string())?;
-        let change = parse_flow_mod_line(rule, &self.names(bridge)).map_err(|error| error.to_string())?;
-        let changed = self.switch.ofproto_mut().flow_mod(id, &change.flow_mod, now);
-        changed.map(drop).map_err(|error| error.to_string())
-    }
-
-    fn add_group(&mut self, now: Time, bridge: &str, group: &str) -> Result<(), String> {
-        let id = self.switch.bridge_id(bridge).map_err(|error| error.to_string())?;
-        let change = parse_group_mod_line(group, &self.names(bridge)).map_err(|error| error.to_string())?;
-        let changed = self.switch.ofproto_mut().group_mod(id, &change, now);
-        changed.map(drop).map_err(|error| error.to_string())
-    }
-
-    fn names(&self, bridge: &str) -> BridgeNames {
-        let ports = self
-            .switch
-            .ofproto()
-            .bridge_named(bridge)
-            .map(|bridge| bridge.ports().map(|port| (port.name.clone(), port.of_port)).collect());
-        BridgeNames { ports: ports.unwrap_or_default() }
+        self.switch.command(now, argv).map_err(|error| {
+            let word = match &error {
+                CommandError::Parse(error) => Some((error.arg, error.offset)),
+                CommandError::Refused(_) => None,
+            };
+            CommandFailure { message: error.to_string(), understood: false, word }
+        })
     }
 
     /// The ports in the datapath, in order of their numbers there.
@@ -427,30 +355,6 @@ impl SwitchNode {
 const BASE_BYTES: usize = 2 << 20;
 /// About what a datapath flow takes in the datapath and the slow path.
 const FLOW_BYTES: usize = 4096;
-
-/// Names of a bridge's ports.
-#[derive(Debug)]
-struct BridgeNames {
-    ports: Vec<(String, OfPort)>,
-}
-
-impl Names for BridgeNames {
-    fn port(&self, name: &str) -> Option<OfPort> {
-        self.ports.iter().find(|(own, _)| own == name).map(|(_, port)| *port)
-    }
-
-    fn port_name(&self, port: OfPort) -> Option<&str> {
-        self.ports.iter().find(|(_, own)| *own == port).map(|(name, _)| name.as_str())
-    }
-
-    fn table(&self, _name: &str) -> Option<TableId> {
-        None
-    }
-
-    fn table_name(&self, _table: TableId) -> Option<&str> {
-        None
-    }
-}
 
 fn rx_checksum(checksum: scenario::RxChecksum) -> datapath::switch::RxChecksum {
     match checksum {

@@ -3,7 +3,7 @@
 use super::super::Switch;
 use super::{CommandError, refused};
 use crate::flow::text::parse_key;
-use crate::flow::{Flow, compose_len, compose, Payload};
+use crate::flow::{Flow, Payload, compose, compose_len};
 use crate::openflow::bridge::BridgeId;
 use crate::openflow::command::Word;
 use crate::openflow::command::appctl::{Appctl, Verb};
@@ -43,7 +43,9 @@ impl Switch {
                 self.flush_flows(now);
                 Ok(String::new())
             }
-            Verb::OfprotoList => Ok(self.ofproto().bridges().map(|bridge| format!("{}\n", bridge.name)).collect()),
+            Verb::OfprotoList => {
+                Ok(self.ofproto().bridges().map(|bridge| format!("{}\n", bridge.name)).collect())
+            }
             Verb::DumpFlows { .. }
             | Verb::PutFlow { .. }
             | Verb::DelFlow { .. }
@@ -69,14 +71,21 @@ impl Switch {
     fn bridges_of(&self, bridge: Option<&Word>) -> Result<Vec<BridgeId>, CommandError> {
         match bridge {
             Some(name) => {
-                let id = self.bridge_id(&name.text).map_err(|_| refused(format!("no such bridge: {}", name.text)))?;
+                let id = self
+                    .bridge_id(&name.text)
+                    .map_err(|_| refused(format!("no such bridge: {}", name.text)))?;
                 Ok(vec![id])
             }
             None => Ok(self.ofproto().bridges().map(|bridge| bridge.id).collect()),
         }
     }
 
-    fn dummy_receive(&mut self, port: &Word, packets: &[(Word, Option<Word>)], now: Time) -> Result<String, CommandError> {
+    fn dummy_receive(
+        &mut self,
+        port: &Word,
+        packets: &[(Word, Option<Word>)],
+        now: Time,
+    ) -> Result<String, CommandError> {
         let unknown = || refused(format!("{}: no such dummy device", port.text));
         let no = self.port_named(&port.text).and_then(|port| port.no).ok_or_else(unknown)?;
         let frames: Result<Vec<Packet>, CommandError> =
@@ -98,11 +107,13 @@ impl Switch {
         if let Some(bytes) = hex(text) {
             return Ok(Packet::from_frame(&bytes));
         }
-        let key = parse_key(text, Some(self)).map_err(|error| refused(format!("bad packet or flow syntax: {error}")))?;
+        let key = parse_key(text, Some(self))
+            .map_err(|error| refused(format!("bad packet or flow syntax: {error}")))?;
         match len {
             None => Ok(compose(&key, Payload::DEFAULT, false)),
             Some(word) => {
-                let bytes = word.text.parse().map_err(|_| refused(format!("{} is not a length", word.text)))?;
+                let bytes =
+                    word.text.parse().map_err(|_| refused(format!("{} is not a length", word.text)))?;
                 compose_len(&key, bytes).map_err(refused)
             }
         }
@@ -141,8 +152,10 @@ impl Switch {
         let (mut key, at) = match bridge {
             Some(name) => {
                 let id = self.bridge_id(name).map_err(|_| refused(format!("{name}: no such bridge")))?;
-                let bridge = self.ofproto().bridge(id).ok_or_else(|| refused(format!("{name}: no such bridge")))?;
-                let parsed = parse_match(flow, bridge).map_err(|error| refused(format!("{flow}: {error}")))?;
+                let bridge =
+                    self.ofproto().bridge(id).ok_or_else(|| refused(format!("{name}: no such bridge")))?;
+                let parsed =
+                    parse_match(flow, bridge).map_err(|error| refused(format!("{flow}: {error}")))?;
                 let port = OfPort(parsed.flow.in_port as u16);
                 let odp = bridge.port(port).and_then(|port| port.odp_port).unwrap_or(PortNo::NONE);
                 (Flow { in_port: odp.0, ..parsed.flow }, Some((id, port)))
@@ -153,7 +166,10 @@ impl Switch {
             let bytes = hex(text).ok_or_else(|| refused("Trailing garbage in packet data"))?;
             let mut packet = Packet::from_frame(&bytes);
             packet.md.init(PortNo(key.in_port));
-            key = Flow::of_packet_with(&mut packet, crate::flow::ExtractConfig { vlan_limit: self.datapath().config().vlan_limit });
+            key = Flow::of_packet_with(
+                &mut packet,
+                crate::flow::ExtractConfig { vlan_limit: self.datapath().config().vlan_limit },
+            );
         }
         match at {
             Some((id, port)) => Ok(self.ofproto_mut().trace_at(id, port, &key, options, now)),
@@ -166,7 +182,9 @@ impl Switch {
         let mut text = String::new();
         for id in self.bridges_of(bridge)? {
             text.push_str(" Port  VLAN  MAC                Age\n");
-            let (Some(found), Some(table)) = (self.ofproto().bridge(id), self.ofproto().mac_table(id)) else { continue };
+            let (Some(found), Some(table)) = (self.ofproto().bridge(id), self.ofproto().mac_table(id)) else {
+                continue;
+            };
             for entry in table.entries(now) {
                 let port = found.bundle(entry.port).and_then(|bundle| bundle.ports.first().copied());
                 let port = match port {

@@ -24,14 +24,17 @@ impl Switch {
                 };
                 let options = DumpOptions { verbose: *verbose, names: *names };
                 let of_bridge = |flow: &FlowView<'_>| {
-                    bridge.is_none_or(|id| self.port(PortNo(flow.key().in_port)).is_some_and(|port| port.bridge == id))
+                    bridge.is_none_or(|id| {
+                        self.port(PortNo(flow.key().in_port)).is_some_and(|port| port.bridge == id)
+                    })
                 };
                 let flows = self.datapath().flows().iter().filter(of_bridge);
                 Ok(flows.map(|flow| self.flow_text(&flow, options, now) + "\n").collect())
             }
             Verb::PutFlow { flow, actions, create, modify, clear, .. } => {
                 let parsed = self.datapath_flow(&flow.text)?;
-                let actions = parse_actions(&actions.text, Some(self)).map_err(|error| refused(format!("parsing actions: {error}")))?;
+                let actions = parse_actions(&actions.text, Some(self))
+                    .map_err(|error| refused(format!("parsing actions: {error}")))?;
                 let put = FlowPut {
                     key: &parsed.key,
                     mask: &parsed.mask,
@@ -41,7 +44,9 @@ impl Switch {
                     modify: *modify,
                     zero_stats: *clear,
                 };
-                self.datapath_mut().flow_put(put, now).map_err(|error| refused(format!("updating flow table: {error}")))?;
+                self.datapath_mut()
+                    .flow_put(put, now)
+                    .map_err(|error| refused(format!("updating flow table: {error}")))?;
                 Ok(String::new())
             }
             Verb::DelFlow { flow, .. } => {
@@ -51,7 +56,11 @@ impl Switch {
             }
             Verb::GetFlow(flow) => {
                 let id = self.find_datapath_flow(&flow.text)?;
-                let text = self.datapath().flows().get(id).map(|flow| self.flow_text(&flow, DumpOptions::default(), now) + "\n");
+                let text = self
+                    .datapath()
+                    .flows()
+                    .get(id)
+                    .map(|flow| self.flow_text(&flow, DumpOptions::default(), now) + "\n");
                 Ok(text.unwrap_or_default())
             }
             Verb::DelFlows => {
@@ -75,7 +84,10 @@ impl Switch {
             Some(ufid) => flows.find_ufid(Ufid(ufid)),
             None => flows
                 .iter()
-                .find(|flow| flow.mask() == parsed.mask && flow.key().masked(&parsed.mask) == parsed.key.masked(&parsed.mask))
+                .find(|flow| {
+                    flow.mask() == parsed.mask
+                        && flow.key().masked(&parsed.mask) == parsed.key.masked(&parsed.mask)
+                })
                 .map(|flow| flow.id),
         };
         id.ok_or_else(|| refused("deleting flow: No such file or directory"))
@@ -88,11 +100,15 @@ impl Switch {
         let all = passes.passes();
         let share = |n: u64| if all == 0 { 0.0 } else { 100.0 * n as f64 / all as f64 };
         let per = |n: u64, of: u64| if of == 0 { 0.0 } else { n as f64 / of as f64 };
-        let row = |name: &str, n: u64, more: &str| format!("  - {name:<20} {n:>12}  ({:5.1} %{more})\n", share(n));
+        let row =
+            |name: &str, n: u64, more: &str| format!("  - {name:<20} {n:>12}  ({:5.1} %{more})\n", share(n));
         let subtables = format!(", {:.2} subtbl lookups/hit", per(counters.masked_lookups, passes.megaflow));
         let mut text = String::from("\nmain thread:\n\n");
         text.push_str(&format!("  Rx packets:          {:>12}\n", counters.received));
-        text.push_str(&format!("  Datapath passes:     {all:>12}  ({:.2} passes/pkt)\n", per(all, counters.received)));
+        text.push_str(&format!(
+            "  Datapath passes:     {all:>12}  ({:.2} passes/pkt)\n",
+            per(all, counters.received)
+        ));
         text.push_str(&row("Simple Match hits:", passes.simple, ""));
         text.push_str(&row("EMC hits:", passes.emc, ""));
         text.push_str(&row("SMC hits:", passes.smc, ""));

@@ -2,12 +2,14 @@
 
 use super::super::Switch;
 use super::{CommandError, refused};
+use crate::openflow::Match;
 use crate::openflow::bridge::{BridgeId, FragmentHandling, PortFlags, Rule, RuleFilter};
 use crate::openflow::command::ofctl::{Ofctl, Verb};
 use crate::openflow::flow_mod::FlowModCommand;
 use crate::openflow::group::GroupModCommand;
-use crate::openflow::text::{Names, NoNames, RuleStats, RuleText, group_to_text, parse_flow_mod, parse_group_mod, parse_port};
-use crate::openflow::Match;
+use crate::openflow::text::{
+    Names, NoNames, RuleStats, RuleText, group_to_text, parse_flow_mod, parse_group_mod, parse_port,
+};
 use crate::types::{OfPort, Time};
 
 impl Switch {
@@ -17,14 +19,21 @@ impl Switch {
                 self.flow_mod_text(&bridge.text, *command, text.as_ref().map_or("", |text| &text.text), now)?;
             }
             Verb::GroupMod { bridge, command, text } => {
-                self.group_mod_text(&bridge.text, *command, text.as_ref().map_or("", |text| &text.text), now)?;
+                self.group_mod_text(
+                    &bridge.text,
+                    *command,
+                    text.as_ref().map_or("", |text| &text.text),
+                    now,
+                )?;
             }
             Verb::DumpFlows(bridge, text) => {
                 self.credit(now);
                 return self.rules_text(&bridge.text, text.as_ref().map_or("", |text| &text.text), call, now);
             }
             Verb::DumpGroups(bridge, _) => return self.groups_text(&bridge.text, call),
-            Verb::ModPort { bridge, port, change } => self.mod_port(&bridge.text, &port.text, &change.text)?,
+            Verb::ModPort { bridge, port, change } => {
+                self.mod_port(&bridge.text, &port.text, &change.text)?
+            }
             Verb::GetFrags(bridge) => {
                 let id = self.bridge_id(&bridge.text).map_err(refused)?;
                 let handling = self.ofproto().bridge(id).map(|bridge| bridge.fragments).unwrap_or_default();
@@ -68,23 +77,43 @@ impl Switch {
     /// The bridge of a name, whose ports may be named in text.
     fn named_bridge(&self, name: &str) -> Result<(BridgeId, &dyn Names), CommandError> {
         let bridge = self.ofproto().bridge_named(name);
-        bridge.map(|bridge| (bridge.id, bridge as &dyn Names)).ok_or_else(|| {
-            refused(format!("ovs-ofctl: {name} is not a bridge or a socket"))
-        })
+        bridge
+            .map(|bridge| (bridge.id, bridge as &dyn Names))
+            .ok_or_else(|| refused(format!("ovs-ofctl: {name} is not a bridge or a socket")))
     }
 
-    fn flow_mod_text(&mut self, bridge: &str, command: FlowModCommand, text: &str, now: Time) -> Result<(), CommandError> {
+    fn flow_mod_text(
+        &mut self,
+        bridge: &str,
+        command: FlowModCommand,
+        text: &str,
+        now: Time,
+    ) -> Result<(), CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let parsed = parse_flow_mod(text, command, names).map_err(|error| refused(format!("ovs-ofctl: {error}")))?;
+        let parsed =
+            parse_flow_mod(text, command, names).map_err(|error| refused(format!("ovs-ofctl: {error}")))?;
         self.credit(now);
-        self.ofproto_mut().flow_mod(id, &parsed.flow_mod, now).map(drop).map_err(|error| refused(format!("ovs-ofctl: {error}")))
+        self.ofproto_mut()
+            .flow_mod(id, &parsed.flow_mod, now)
+            .map(drop)
+            .map_err(|error| refused(format!("ovs-ofctl: {error}")))
     }
 
-    fn group_mod_text(&mut self, bridge: &str, command: GroupModCommand, text: &str, now: Time) -> Result<(), CommandError> {
+    fn group_mod_text(
+        &mut self,
+        bridge: &str,
+        command: GroupModCommand,
+        text: &str,
+        now: Time,
+    ) -> Result<(), CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let change = parse_group_mod(text, command, names).map_err(|error| refused(format!("ovs-ofctl: {error}")))?;
+        let change =
+            parse_group_mod(text, command, names).map_err(|error| refused(format!("ovs-ofctl: {error}")))?;
         self.credit(now);
-        self.ofproto_mut().group_mod(id, &change, now).map(drop).map_err(|error| refused(format!("ovs-ofctl: {error}")))
+        self.ofproto_mut()
+            .group_mod(id, &change, now)
+            .map(drop)
+            .map_err(|error| refused(format!("ovs-ofctl: {error}")))
     }
 
     fn rules_text(&self, bridge: &str, text: &str, call: &Ofctl, now: Time) -> Result<String, CommandError> {
@@ -139,10 +168,12 @@ impl Switch {
 
     fn mod_port(&mut self, bridge: &str, port: &str, change: &str) -> Result<(), CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let number = parse_port(port, names).ok_or_else(|| refused(format!("ovs-ofctl: {bridge}: no port {port}")))?;
+        let number =
+            parse_port(port, names).ok_or_else(|| refused(format!("ovs-ofctl: {bridge}: no port {port}")))?;
         let found = self.ofproto().bridge(id).and_then(|bridge| bridge.port(number));
-        let mut flags: PortFlags =
-            found.map(|port| port.flags).ok_or_else(|| refused(format!("ovs-ofctl: {bridge}: no port {port}")))?;
+        let mut flags: PortFlags = found
+            .map(|port| port.flags)
+            .ok_or_else(|| refused(format!("ovs-ofctl: {bridge}: no port {port}")))?;
         let (on, word) = match change.strip_prefix("no-") {
             Some(rest) => (false, rest),
             None => (true, change),
@@ -155,7 +186,11 @@ impl Switch {
             "flood" => flags.no_flood = !on,
             "forward" => flags.no_forward = !on,
             "packet-in" => flags.no_packet_in = !on,
-            _ => return Err(refused(format!("ovs-ofctl: {change}: use up, down, or [no-]receive, receive-stp, flood, forward, packet-in"))),
+            _ => {
+                return Err(refused(format!(
+                    "ovs-ofctl: {change}: use up, down, or [no-]receive, receive-stp, flood, forward, packet-in"
+                )));
+            }
         }
         debug_assert_ne!(number, OfPort::NONE);
         self.ofproto_mut().set_port_flags(id, number, flags).map_err(refused)

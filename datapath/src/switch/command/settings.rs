@@ -1,8 +1,8 @@
 //! What columns of the database mean for ports, devices, bridges and the switch.
 
+use super::super::Switch;
 use super::super::device::{Device, DeviceKind, RxChecksum};
 use super::super::ports::PortSpec;
-use super::super::Switch;
 use super::{CommandError, refused};
 use crate::offload::Capabilities;
 use crate::openflow::bridge::{BridgeId, FailMode, PriorityTags, VlanMode};
@@ -11,7 +11,10 @@ use crate::openflow::command::vsctl::Setting;
 use crate::types::{MacAddr, OfPort, Span, Time};
 
 fn numbers(value: &Datum) -> Vec<u16> {
-    value.atoms().filter_map(|atom| if let Atom::Int(n) = atom { u16::try_from(*n).ok() } else { None }).collect()
+    value
+        .atoms()
+        .filter_map(|atom| if let Atom::Int(n) = atom { u16::try_from(*n).ok() } else { None })
+        .collect()
 }
 
 /// Applies a column of `Port`.
@@ -48,7 +51,9 @@ pub(super) fn set_port(spec: &mut PortSpec, setting: &Setting) -> Result<(), Com
                 spec.vlan.qinq_8021q = false;
             }
         }
-        "name" | "interfaces" => return Err(refused(format!("{} of a port cannot be changed", setting.column.name))),
+        "name" | "interfaces" => {
+            return Err(refused(format!("{} of a port cannot be changed", setting.column.name)));
+        }
         _ => {}
     }
     Ok(())
@@ -116,10 +121,14 @@ fn apply_options(spec: &mut PortSpec) -> Result<(), CommandError> {
     capabilities.set(Capabilities::IP_CSUM, on("ol_ip_tx_csum") && on("ol_ip_tx_csum_disabled"));
     let l4 = Capabilities::TCP_CSUM | Capabilities::UDP_CSUM;
     capabilities.set(l4, on("ol_l4_tx_csum") && on("ol_l4_tx_csum_disabled"));
-    capabilities.set(Capabilities::OUTER_IP_CSUM, on("ol_out_ip_tx_csum") && on("ol_out_ip_tx_csum_disabled"));
-    capabilities.set(Capabilities::OUTER_UDP_CSUM, on("ol_out_udp_tx_csum") && on("ol_out_udp_tx_csum_disabled"));
+    capabilities
+        .set(Capabilities::OUTER_IP_CSUM, on("ol_out_ip_tx_csum") && on("ol_out_ip_tx_csum_disabled"));
+    capabilities
+        .set(Capabilities::OUTER_UDP_CSUM, on("ol_out_udp_tx_csum") && on("ol_out_udp_tx_csum_disabled"));
     let segment = match spec.options.get("ol_tso_segsz") {
-        Some(text) => text.parse().map_err(|_| refused(format!("ol_tso_segsz={text} is not a number of bytes")))?,
+        Some(text) => {
+            text.parse().map_err(|_| refused(format!("ol_tso_segsz={text} is not a number of bytes")))?
+        }
         None => 0,
     };
     let (ip, l4) = (rx("ip"), rx("l4"));
@@ -130,11 +139,18 @@ fn apply_options(spec: &mut PortSpec) -> Result<(), CommandError> {
 
 impl Switch {
     /// Applies a column of `Bridge`.
-    pub(super) fn set_bridge(&mut self, id: BridgeId, name: &str, setting: &Setting, now: Time) -> Result<(), CommandError> {
+    pub(super) fn set_bridge(
+        &mut self,
+        id: BridgeId,
+        name: &str,
+        setting: &Setting,
+        now: Time,
+    ) -> Result<(), CommandError> {
         let value = &setting.value;
         match setting.column.name {
             "fail_mode" => {
-                let mode = if value.as_str() == Some("secure") { FailMode::Secure } else { FailMode::Standalone };
+                let mode =
+                    if value.as_str() == Some("secure") { FailMode::Secure } else { FailMode::Standalone };
                 self.ofproto_mut().set_fail_mode(id, mode, now).map_err(refused)?;
             }
             "flood_vlans" => {
@@ -153,9 +169,10 @@ impl Switch {
                     self.ofproto_mut().set_forward_bpdu(id, on == "true").map_err(refused)?;
                 }
                 let number = |key: &str| match value.get(key) {
-                    Some(text) => {
-                        text.parse::<u64>().map(Some).map_err(|_| refused(format!("{key}={text} is not a number")))
-                    }
+                    Some(text) => text
+                        .parse::<u64>()
+                        .map(Some)
+                        .map_err(|_| refused(format!("{key}={text} is not a number"))),
                     None => Ok(None),
                 };
                 let (age, size) = (number("mac-aging-time")?, number("mac-table-size")?);
@@ -170,7 +187,10 @@ impl Switch {
                 self.ofproto_mut().set_changed();
             }
             "flow_tables" | "ports" | "name" => {
-                return Err(refused(format!("column {} of a bridge cannot be set here", setting.column.name)));
+                return Err(refused(format!(
+                    "column {} of a bridge cannot be set here",
+                    setting.column.name
+                )));
             }
             _ => {}
         }
@@ -184,7 +204,9 @@ impl Switch {
         }
         let value = &setting.value;
         let number = |key: &str| match value.get(key) {
-            Some(text) => text.parse::<u64>().map(Some).map_err(|_| refused(format!("{key}={text} is not a number"))),
+            Some(text) => {
+                text.parse::<u64>().map(Some).map_err(|_| refused(format!("{key}={text} is not a number")))
+            }
             None => Ok(None),
         };
         let mut config = *self.datapath().config();
@@ -197,8 +219,8 @@ impl Switch {
             config.flow_limit = limit as usize;
         }
         if let Some(chance) = number("emc-insert-inv-prob")? {
-            config.emc_insert_inv_prob =
-                u32::try_from(chance).map_err(|_| refused(format!("emc-insert-inv-prob={chance} is too large")))?;
+            config.emc_insert_inv_prob = u32::try_from(chance)
+                .map_err(|_| refused(format!("emc-insert-inv-prob={chance} is too large")))?;
         }
         if let Some(on) = value.get("smc-enable") {
             config.smc = on == "true";

@@ -2,14 +2,14 @@
 //!
 //! A port is made at the end of its chain, when all that the chain says of it is known, as in Open vSwitch.
 
+use super::super::Switch;
 use super::super::device::{Device, DeviceKind};
 use super::super::ports::{BridgeSpec, PortSpec};
-use super::super::Switch;
 use super::settings::{set_interface, set_port};
 use super::{CommandError, refused};
 use crate::openflow::bridge::{FailMode, Peer, VlanConfig};
-use crate::openflow::command::schema::Table;
 use crate::openflow::command::datum::Datum;
+use crate::openflow::command::schema::Table;
 use crate::openflow::command::vsctl::{ColumnKey, Record, Setting, Verb, Vsctl, VsctlCommand};
 use crate::types::{MacAddr, OfPort, Time};
 
@@ -24,7 +24,8 @@ impl Switch {
         let mut text = String::new();
         let mut new_ports = Vec::new();
         for command in &call.commands {
-            if !matches!(command.verb, Verb::AddPort { .. } | Verb::Set(..) | Verb::AddBr(_) | Verb::Nothing) {
+            if !matches!(command.verb, Verb::AddPort { .. } | Verb::Set(..) | Verb::AddBr(_) | Verb::Nothing)
+            {
                 self.make_ports(&mut new_ports)?;
             }
             let printed = self.vsctl_command(command, &mut new_ports, now)?;
@@ -53,23 +54,29 @@ impl Switch {
                     self.remove_bridge(&name.text).map_err(refused)?;
                 }
             }
-            Verb::ListBr => return Ok(names(self.ofproto().bridges().map(|bridge| bridge.name.clone()).collect())),
+            Verb::ListBr => {
+                return Ok(names(self.ofproto().bridges().map(|bridge| bridge.name.clone()).collect()));
+            }
             Verb::BrExists(name) => {
                 self.bridge_id(&name.text).map_err(refused)?;
             }
             Verb::ListPorts(name) | Verb::ListIfaces(name) => {
                 let bridge = self.bridge_id(&name.text).map_err(refused)?;
-                let ports = self.ports().filter(|port| port.bridge == bridge && port.of_port != OfPort::LOCAL);
+                let ports =
+                    self.ports().filter(|port| port.bridge == bridge && port.of_port != OfPort::LOCAL);
                 return Ok(names(ports.map(|port| port.device.name.clone()).collect()));
             }
             Verb::PortToBr(name) | Verb::IfaceToBr(name) => return self.bridge_of(&name.text),
             Verb::AddPort { bridge, port, settings } => {
                 self.vsctl_add_port(&bridge.text, &port.text, settings, command.may_exist, new_ports)?;
             }
-            Verb::DelPort { bridge, port } => self.vsctl_del_port(bridge.as_ref().map(|b| &*b.text), &port.text, command)?,
+            Verb::DelPort { bridge, port } => {
+                self.vsctl_del_port(bridge.as_ref().map(|b| &*b.text), &port.text, command)?
+            }
             Verb::GetFailMode(name) => {
                 let id = self.bridge_id(&name.text).map_err(refused)?;
-                let secure = self.ofproto().bridge(id).is_some_and(|bridge| bridge.fail_mode == FailMode::Secure);
+                let secure =
+                    self.ofproto().bridge(id).is_some_and(|bridge| bridge.fail_mode == FailMode::Secure);
                 return Ok(if secure { "secure\n" } else { "standalone\n" }.to_owned());
             }
             Verb::SetFailMode(name, mode) => {
@@ -129,7 +136,8 @@ impl Switch {
         new_ports: &mut Vec<NewPort>,
     ) -> Result<(), CommandError> {
         self.bridge_id(bridge).map_err(refused)?;
-        let exists = self.port_named(name).is_some() || new_ports.iter().any(|port| port.spec.device.name == name);
+        let exists =
+            self.port_named(name).is_some() || new_ports.iter().any(|port| port.spec.device.name == name);
         if exists {
             if may_exist {
                 return Ok(());
@@ -147,13 +155,25 @@ impl Switch {
         Ok(())
     }
 
-    fn vsctl_del_port(&mut self, bridge: Option<&str>, name: &str, command: &VsctlCommand) -> Result<(), CommandError> {
+    fn vsctl_del_port(
+        &mut self,
+        bridge: Option<&str>,
+        name: &str,
+        command: &VsctlCommand,
+    ) -> Result<(), CommandError> {
         let Some(port) = self.port_named(name) else {
-            return if command.if_exists { Ok(()) } else { Err(refused(format!("ovs-vsctl: no port named {name}"))) };
+            return if command.if_exists {
+                Ok(())
+            } else {
+                Err(refused(format!("ovs-vsctl: no port named {name}")))
+            };
         };
         let of = self.ofproto().bridge(port.bridge).map(|bridge| bridge.name.clone()).unwrap_or_default();
         if bridge.is_some_and(|bridge| bridge != of) {
-            return Err(refused(format!("ovs-vsctl: bridge {} does not have a port {name}", bridge.unwrap_or(""))));
+            return Err(refused(format!(
+                "ovs-vsctl: bridge {} does not have a port {name}",
+                bridge.unwrap_or("")
+            )));
         }
         self.remove_port(name).map_err(refused)
     }
@@ -201,7 +221,9 @@ impl Switch {
         name: &str,
         change: impl FnOnce(&mut PortSpec) -> Result<(), CommandError>,
     ) -> Result<(), CommandError> {
-        let port = self.port_named(name).ok_or_else(|| refused(format!("ovs-vsctl: no row \"{name}\" in table Port")))?;
+        let port = self
+            .port_named(name)
+            .ok_or_else(|| refused(format!("ovs-vsctl: no row \"{name}\" in table Port")))?;
         let (bridge, of_port, before) = (port.bridge, port.of_port, port.spec());
         let mut spec = before.clone();
         change(&mut spec)?;
@@ -228,10 +250,17 @@ impl Switch {
                 (Table::Interface | Table::Port, "name", Some(port)) => port.device.name.clone(),
                 (Table::Interface, "mtu", Some(port)) => port.device.mtu.to_string(),
                 (Table::Port | Table::Interface, _, None) => {
-                    return Err(refused(format!("ovs-vsctl: no row \"{}\" in table {}", record.name.text, record.table.name())));
+                    return Err(refused(format!(
+                        "ovs-vsctl: no row \"{}\" in table {}",
+                        record.name.text,
+                        record.table.name()
+                    )));
                 }
                 (table, name, _) => {
-                    return Err(refused(format!("ovs-vsctl: get of {name} of {} is not supported here", table.name())));
+                    return Err(refused(format!(
+                        "ovs-vsctl: get of {name} of {} is not supported here",
+                        table.name()
+                    )));
                 }
             };
             text.push_str(&value);
@@ -241,7 +270,8 @@ impl Switch {
     }
 
     fn bridge_of(&self, name: &str) -> Result<String, CommandError> {
-        let port = self.port_named(name).ok_or_else(|| refused(format!("ovs-vsctl: no port named {name}")))?;
+        let port =
+            self.port_named(name).ok_or_else(|| refused(format!("ovs-vsctl: no port named {name}")))?;
         Ok(self.ofproto().bridge(port.bridge).map(|bridge| bridge.name.clone() + "\n").unwrap_or_default())
     }
 
@@ -256,12 +286,20 @@ impl Switch {
         let patches: Vec<_> = self
             .ports()
             .filter(|port| port.device.kind == DeviceKind::Patch)
-            .map(|port| (port.device.name.clone(), port.options.get("peer").cloned(), port.bridge, port.of_port))
+            .map(|port| {
+                (port.device.name.clone(), port.options.get("peer").cloned(), port.bridge, port.of_port)
+            })
             .collect();
         for (name, peer, bridge, of_port) in &patches {
-            let other = patches.iter().find(|other| Some(&other.0) == peer.as_ref() && other.1.as_ref() == Some(name));
+            let other = patches
+                .iter()
+                .find(|other| Some(&other.0) == peer.as_ref() && other.1.as_ref() == Some(name));
             let peer = other.map(|other| Peer { bridge: other.2, port: other.3 });
-            let now = self.ofproto().bridge(*bridge).and_then(|bridge| bridge.port(*of_port)).and_then(|port| port.peer.clone());
+            let now = self
+                .ofproto()
+                .bridge(*bridge)
+                .and_then(|bridge| bridge.port(*of_port))
+                .and_then(|port| port.peer.clone());
             if now != peer {
                 self.ofproto_mut().set_peer(*bridge, *of_port, peer).map_err(refused)?;
             }
