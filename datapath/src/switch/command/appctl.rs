@@ -203,7 +203,7 @@ impl Switch {
 /// Bytes from hexadecimal digits, with or without blanks; at least one byte.
 fn hex(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    if digits.is_empty() || digits.len() % 2 != 0 || !digits.iter().all(u8::is_ascii_hexdigit) {
+    if digits.is_empty() || !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     let value = |b: u8| (b as char).to_digit(16).unwrap_or(0) as u8;

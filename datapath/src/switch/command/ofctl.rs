@@ -4,27 +4,26 @@ use super::super::Switch;
 use super::{CommandError, refused};
 use crate::openflow::Match;
 use crate::openflow::bridge::{BridgeId, FragmentHandling, PortFlags, Rule, RuleFilter};
-use crate::openflow::command::ofctl::{Ofctl, Verb};
+use crate::openflow::command::ofctl::{Ofctl, OfctlOptions, Verb};
 use crate::openflow::flow_mod::FlowModCommand;
 use crate::openflow::group::GroupModCommand;
+use crate::openflow::protocol::{OfVersion, Protocols};
 use crate::openflow::text::{
     Names, NoNames, RuleStats, RuleText, group_to_text, parse_flow_mod, parse_group_mod, parse_port,
 };
+use crate::openflow::wire::{received, received_match};
 use crate::types::{OfPort, Time};
 
 impl Switch {
     pub(super) fn ofctl(&mut self, call: &Ofctl, now: Time) -> Result<String, CommandError> {
         match &call.verb {
             Verb::FlowMod { bridge, command, text } => {
-                self.flow_mod_text(&bridge.text, *command, text.as_ref().map_or("", |text| &text.text), now)?;
+                let text = text.as_ref().map_or("", |text| &text.text);
+                self.flow_mod_text(&bridge.text, *command, text, &call.options, now)?;
             }
             Verb::GroupMod { bridge, command, text } => {
-                self.group_mod_text(
-                    &bridge.text,
-                    *command,
-                    text.as_ref().map_or("", |text| &text.text),
-                    now,
-                )?;
+                let text = text.as_ref().map_or("", |text| &text.text);
+                self.group_mod_text(&bridge.text, *command, text, &call.options, now)?;
             }
             Verb::DumpFlows(bridge, text) => {
                 self.credit(now);
@@ -32,7 +31,7 @@ impl Switch {
             }
             Verb::DumpGroups(bridge, _) => return self.groups_text(&bridge.text, call),
             Verb::ModPort { bridge, port, change } => {
-                self.mod_port(&bridge.text, &port.text, &change.text)?
+                self.mod_port(&bridge.text, &port.text, &change.text)?;
             }
             Verb::GetFrags(bridge) => {
                 let id = self.bridge_id(&bridge.text).map_err(refused)?;
@@ -87,16 +86,17 @@ impl Switch {
         bridge: &str,
         command: FlowModCommand,
         text: &str,
+        options: &OfctlOptions,
         now: Time,
     ) -> Result<(), CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let parsed =
-            parse_flow_mod(text, command, names).map_err(|error| refused(format!("ovs-ofctl: {error}")))?;
+        let parsed = parse_flow_mod(text, command, names).map_err(ofctl_error)?;
+        let version = version_for(options, parsed.protocols)?;
+        let mut change = parsed.flow_mod;
+        change.actions = received(version, &change.actions, &change.rule_match);
+        change.rule_match = received_match(version, &change.rule_match);
         self.credit(now);
-        self.ofproto_mut()
-            .flow_mod(id, &parsed.flow_mod, now)
-            .map(drop)
-            .map_err(|error| refused(format!("ovs-ofctl: {error}")))
+        self.ofproto_mut().flow_mod(id, &change, now).map(drop).map_err(ofctl_error)
     }
 
     fn group_mod_text(
@@ -104,16 +104,19 @@ impl Switch {
         bridge: &str,
         command: GroupModCommand,
         text: &str,
+        options: &OfctlOptions,
         now: Time,
     ) -> Result<(), CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let change =
-            parse_group_mod(text, command, names).map_err(|error| refused(format!("ovs-ofctl: {error}")))?;
+        let mut change = parse_group_mod(text, command, names).map_err(ofctl_error)?;
+        // OpenFlow 1.0 has no groups.
+        let version =
+            options.versions.iter().copied().rfind(|&v| v != OfVersion::Of10).unwrap_or(OfVersion::Of15);
+        for bucket in &mut change.buckets {
+            bucket.actions = received(version, &bucket.actions, &Match::catch_all());
+        }
         self.credit(now);
-        self.ofproto_mut()
-            .group_mod(id, &change, now)
-            .map(drop)
-            .map_err(|error| refused(format!("ovs-ofctl: {error}")))
+        self.ofproto_mut().group_mod(id, &change, now).map(drop).map_err(ofctl_error)
     }
 
     fn rules_text(&self, bridge: &str, text: &str, call: &Ofctl, now: Time) -> Result<String, CommandError> {
@@ -195,4 +198,28 @@ impl Switch {
         debug_assert_ne!(number, OfPort::NONE);
         self.ofproto_mut().set_port_flags(id, number, flags).map_err(refused)
     }
+}
+
+fn ofctl_error(error: impl std::fmt::Display) -> CommandError {
+    refused(format!("ovs-ofctl: {error}"))
+}
+
+/// The OpenFlow version that a change to the flow tables is sent in: the first of those asked for (`-O`) that can express it.
+/// Without `-O`, OpenFlow 1.0 with Nicira's extensions if that can, else 1.5: ovs-ofctl asks for `-O` then.
+fn version_for(options: &OfctlOptions, usable: Protocols) -> Result<OfVersion, CommandError> {
+    let can = |version: &OfVersion| version.protocols().intersects(usable);
+    if options.versions.is_empty() {
+        return Ok(if can(&OfVersion::Of10) { OfVersion::Of10 } else { OfVersion::Of15 });
+    }
+    options.versions.iter().copied().find(can).ok_or_else(|| {
+        let asked: Vec<&str> = OfVersion::NAMES
+            .iter()
+            .filter(|(v, _)| options.versions.contains(v))
+            .map(|(_, name)| *name)
+            .collect();
+        refused(format!(
+            "ovs-ofctl: this cannot be said in {}: choose another version with -O",
+            asked.join(" or ")
+        ))
+    })
 }

@@ -71,7 +71,7 @@ impl Switch {
                 self.vsctl_add_port(&bridge.text, &port.text, settings, command.may_exist, new_ports)?;
             }
             Verb::DelPort { bridge, port } => {
-                self.vsctl_del_port(bridge.as_ref().map(|b| &*b.text), &port.text, command)?
+                self.vsctl_del_port(bridge.as_ref().map(|b| &*b.text), &port.text, command)?;
             }
             Verb::GetFailMode(name) => {
                 let id = self.bridge_id(&name.text).map_err(refused)?;
