@@ -143,12 +143,12 @@ impl ReplayState {
             let read =
                 replay.next_frame(&mut frame).map_err(|error| format!("cannot replay {path}: {error}"))?;
             let Some(replayed) = read else { return Ok(()) };
-            if self.filter.as_ref().is_some_and(|filter| !filter.matches(&frame)) {
-                continue;
-            }
             let interface = replayed.record.interface;
             let name =
                 replay.interfaces().get(interface as usize).and_then(|interface| interface.name.clone());
+            if self.filter.as_ref().is_some_and(|filter| !filter.matches(&frame)) {
+                continue;
+            }
             let number = interface.to_string();
             let mapped = self.map.iter().find(|(key, _)| Some(key) == name.as_ref() || *key == number);
             if let Some(place) = mapped.map(|(_, place)| place).or(self.on.as_ref()) {
