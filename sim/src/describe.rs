@@ -88,6 +88,7 @@ fn step_detail(action: &StepAction) -> String {
         StepAction::Link(_) => String::new(),
         StepAction::Expect(expect) => format!(" at {}", expect.at),
         StepAction::ExpectFlow(expect) => format!(" in {}", expect.switch),
+        StepAction::ExpectCounters(expect) => format!(" of {}", expect.switch),
         StepAction::ExpectGolden(expect) => format!(" at {}", expect.at),
     }
 }

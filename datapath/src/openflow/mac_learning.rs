@@ -34,6 +34,8 @@ struct Slot {
     /// Second at which the entry goes; `None`: never (static).
     expires: Option<u64>,
     locked_until: Time,
+    /// When the address was last heard on this port.
+    heard: Time,
     /// Position among all entries: higher is more recent.
     seq: u64,
 }
@@ -187,6 +189,10 @@ impl MacTable {
 
     /// Learns where a packet came from, or keeps the entry alive.
     pub fn learn(&mut self, source: &MacSource, now: Time) -> Learned {
+        self.learn_heard(source, now, now)
+    }
+
+    fn learn_heard(&mut self, source: &MacSource, heard: Time, now: Time) -> Learned {
         let MacSource { mac, vlan, port, is_bond, is_gratuitous_arp } = *source;
         if mac.is_multicast() || self.flood_vlans.contains(&vlan) {
             return Learned::Same;
@@ -201,6 +207,7 @@ impl MacTable {
         let lock = is_gratuitous_arp && !is_bond;
         let reflected = is_gratuitous_arp && is_bond && locked;
         if age == Some(0) && !lock && (reflected || old_port == Some(port)) {
+            self.heard(mac, vlan, heard);
             return Learned::Same;
         }
         if old.is_none() {
@@ -211,9 +218,11 @@ impl MacTable {
         if reflected {
             // Kept alive, but not moved.
             self.put(mac, vlan, old_port.unwrap_or(port), expires);
+            self.heard(mac, vlan, heard);
             return Learned::Same;
         }
         self.put(mac, vlan, port, expires);
+        self.heard(mac, vlan, heard);
         if lock && let Some(slot) = self.entries.get_mut(&(vlan, mac)) {
             slot.locked_until = now + GRATUITOUS_ARP_LOCK;
         }
@@ -225,6 +234,22 @@ impl MacTable {
         }
         self.changed = true;
         Learned::Changed
+    }
+
+    /// Learns from packets that a datapath flow forwarded, the last of them at `used`. That this is told later than it
+    /// happened must not move an address back that was heard elsewhere since (OVS `xlate_push_stats_entry()` does that).
+    pub fn confirm(&mut self, source: &MacSource, used: Time, now: Time) -> Learned {
+        let key = (source.vlan, source.mac);
+        if self.entries.get(&key).is_some_and(|slot| slot.port != source.port && slot.heard > used) {
+            return Learned::Same;
+        }
+        self.learn_heard(source, used, now)
+    }
+
+    fn heard(&mut self, mac: MacAddr, vlan: u16, at: Time) {
+        if let Some(slot) = self.entries.get_mut(&(vlan, mac)) {
+            slot.heard = slot.heard.max(at);
+        }
     }
 
     /// Adds an entry that neither ages nor moves, or makes one such.
@@ -298,10 +323,12 @@ impl MacTable {
     fn put(&mut self, mac: MacAddr, vlan: u16, port: BundleId, expires: Option<u64>) {
         let seq = self.next_seq;
         self.next_seq += 1;
-        let locked_until = self.unlink(mac, vlan).map_or(Time::ZERO, |old| old.locked_until);
+        let old = self.unlink(mac, vlan);
+        let locked_until = old.as_ref().map_or(Time::ZERO, |old| old.locked_until);
+        let heard = old.filter(|old| old.port == port).map_or(Time::ZERO, |old| old.heard);
         self.lru.insert(seq, (vlan, mac));
         self.by_port.entry(port).or_default().insert(seq);
-        self.entries.insert((vlan, mac), Slot { port, expires, locked_until, seq });
+        self.entries.insert((vlan, mac), Slot { port, expires, locked_until, heard, seq });
     }
 
     fn unlink(&mut self, mac: MacAddr, vlan: u16) -> Option<Slot> {
@@ -367,6 +394,19 @@ mod tests {
         assert!(table.run(at(500)), "300 seconds after the last packet");
         assert!(table.is_empty());
         assert_eq!(table.counters(), MacCounters { learned: 1, expired: 1, evicted: 0, moved: 1 });
+    }
+
+    #[test]
+    fn what_is_told_late_moves_nothing_back() {
+        let mut table = MacTable::default();
+        table.learn(&source(1, 1), at(0));
+        table.learn(&source(1, 2), at(10));
+        assert_eq!(table.confirm(&source(1, 1), at(9), at(11)), Learned::Same);
+        assert_eq!(table.lookup(mac(1), 0), Some(BundleId(2)));
+        assert_eq!(table.confirm(&source(1, 2), at(12), at(20)), Learned::Same);
+        assert_eq!(table.confirm(&source(1, 1), at(14), at(20)), Learned::Changed);
+        assert_eq!(table.confirm(&source(1, 2), at(13), at(20)), Learned::Same);
+        assert_eq!(table.lookup(mac(1), 0), Some(BundleId(1)));
     }
 
     /// Case e-static-fdb-does-not-stop-ageing: a static entry at the old end of the list keeps nothing else alive.

@@ -29,6 +29,9 @@
 //!
 //! `offset` is in bytes and a multiple of 8; a fragment that is not the first has no transport header: give it `proto` and
 //! a payload. MAC and payload of a frame shorter than 60 bytes are not padded.
+//!
+//! In `send.frame` one number or IPv4 address may be a range, which stands for one frame for each of its values:
+//! `udp 1000..1999 > 53`, `ipv4 10.0.0.1..10.0.0.200 > 10.0.1.1`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -51,6 +54,16 @@ pub struct FrameError {
 }
 
 impl FrameError {
+    /// What is wrong at `span`.
+    pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span, message: message.into(), help: None }
+    }
+
+    /// The same, with what to write instead.
+    pub(super) fn with_help(self, help: &str) -> Self {
+        Self { help: Some(help.to_owned()), ..self }
+    }
+
     /// What to write instead.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
@@ -82,7 +95,7 @@ pub fn parse(text: &str) -> Result<Vec<u8>, FrameError> {
 }
 
 fn error(span: Range<usize>, message: impl Into<String>) -> FrameError {
-    FrameError { span, message: message.into(), help: None }
+    FrameError::new(span, message)
 }
 
 #[derive(Clone, Debug)]

@@ -49,9 +49,10 @@
 //! ```
 //!
 //! The other things that a step can do: `replay`, `ovs`, `ping`, `udp`, `tcp`, `link`, `expect`, `expect-flow`,
-//! `expect-golden`; see [`StepAction`].
+//! `expect-counters`, `expect-golden`; see [`StepAction`].
 
 pub mod frame;
+mod frame_range;
 mod parse;
 mod reader;
 mod references;
@@ -67,6 +68,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datapath::offload::Capabilities;
+use datapath::stats::DropReason;
 use datapath::types::{MacAddr, Span, Time, VlanId};
 
 use crate::capture::Pacing;
@@ -393,6 +395,8 @@ pub enum StepAction {
     Expect(Expect),
     /// `expect-flow`: datapath flows.
     ExpectFlow(ExpectFlow),
+    /// `expect-counters`: what a switch counted.
+    ExpectCounters(ExpectCounters),
     /// `expect-golden`: all frames seen at a place so far are those of a capture.
     ExpectGolden(ExpectGolden),
 }
@@ -410,6 +414,7 @@ impl StepAction {
             Self::Link(_) => "link",
             Self::Expect(_) => "expect",
             Self::ExpectFlow(_) => "expect-flow",
+            Self::ExpectCounters(_) => "expect-counters",
             Self::ExpectGolden(_) => "expect-golden",
         }
     }
@@ -447,13 +452,16 @@ pub enum SendWhat {
     Pcap(PathBuf),
 }
 
-/// `replay.{on, pcap, speed, loop, map}`.
+/// `replay.{on, pcap, filter, speed, loop, map}`.
 #[derive(Clone, Debug)]
 pub struct Replay {
     /// Where frames of interfaces that `map` does not name go; none if `map` names all that matter.
     pub on: Option<Place>,
     /// The capture.
     pub pcap: PathBuf,
+    /// Only frames that this OpenFlow match matches; they keep their times. So the two directions of a capture can go to
+    /// two places.
+    pub filter: Option<Line>,
     /// How fast.
     pub speed: Pacing,
     /// How often.
@@ -632,6 +640,80 @@ pub struct ExpectFlow {
     pub count: Option<u64>,
     /// Its place in the file.
     pub span: Range<usize>,
+}
+
+/// `expect-counters.{switch, received, made, sent, dropped, queued, passes, drops}`: what a switch counted since the
+/// beginning, each exactly. The words are those of the report.
+#[derive(Clone, Debug)]
+pub struct ExpectCounters {
+    /// The bridge. Bridges that share a datapath share its counters.
+    pub switch: String,
+    /// The numbers.
+    pub wants: Vec<(SwitchCounter, u64)>,
+    /// Its place in the file.
+    pub span: Range<usize>,
+}
+
+/// What a switch counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SwitchCounter {
+    /// Packets received.
+    Received,
+    /// Packets made: copies, segments, answers.
+    Made,
+    /// Packets sent.
+    Sent,
+    /// Packets dropped, for whatever reason.
+    Dropped,
+    /// Packets kept for later.
+    Queued,
+    /// Passes decided by the simple match.
+    Simple,
+    /// Passes decided by the exact match cache.
+    Emc,
+    /// Passes decided by the signature match cache.
+    Smc,
+    /// Passes decided by the classifier.
+    Megaflow,
+    /// Passes decided by an upcall.
+    Upcall,
+    /// Passes of which the upcall failed.
+    Lost,
+    /// Packets dropped for this reason.
+    Drop(DropReason),
+}
+
+impl SwitchCounter {
+    /// Numbers of packets, with their words.
+    pub const PACKETS: [(&'static str, Self); 5] = [
+        ("received", Self::Received),
+        ("made", Self::Made),
+        ("sent", Self::Sent),
+        ("dropped", Self::Dropped),
+        ("queued", Self::Queued),
+    ];
+    /// What decides a pass, with the words of `passes`.
+    pub const PASSES: [(&'static str, Self); 6] = [
+        ("simple", Self::Simple),
+        ("emc", Self::Emc),
+        ("smc", Self::Smc),
+        ("megaflow", Self::Megaflow),
+        ("upcall", Self::Upcall),
+        ("lost", Self::Lost),
+    ];
+}
+
+impl fmt::Display for SwitchCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = |(_, counter): &(&str, Self)| counter == self;
+        match (self, Self::PASSES.iter().find(|entry| named(entry))) {
+            (Self::Drop(reason), _) => write!(f, "drops {}", reason.name()),
+            (_, Some((name, _))) => write!(f, "passes {name}"),
+            (_, None) => {
+                f.write_str(Self::PACKETS.iter().find(|entry| named(entry)).map_or("", |(name, _)| name))
+            }
+        }
+    }
 }
 
 /// `expect-golden.{at, pcap, times}`.

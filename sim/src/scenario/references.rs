@@ -41,6 +41,7 @@ impl<'a> Names<'a> {
             | StepAction::Link(_)
             | StepAction::Expect(_)
             | StepAction::ExpectFlow(_)
+            | StepAction::ExpectCounters(_)
             | StepAction::ExpectGolden(_) => None,
         });
         for block in blocks.chain(scenario.switches.iter().filter_map(|switch| switch.ovs.as_ref())) {
@@ -214,6 +215,7 @@ impl Checker<'_> {
                 StepAction::Link(link) => self.link_step(&link.which, link.span.clone()),
                 StepAction::Expect(expect) => self.place(&expect.at, expect.span.clone()),
                 StepAction::ExpectFlow(expect) => self.bridge(&expect.switch, expect.span.clone()),
+                StepAction::ExpectCounters(expect) => self.bridge(&expect.switch, expect.span.clone()),
                 StepAction::ExpectGolden(expect) => self.place(&expect.at, expect.span.clone()),
             }
         }

@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use datapath::stats::DropReason;
 use datapath::types::{Span, Time};
 
 use super::parse::{address, block, ends, list, patches, place, time};
 use super::reader::{Fields, Value};
 use super::{
-    Expect, ExpectFlow, ExpectGolden, HostCounter, HostExpect, Line, LinkStep, LinkWhich, Ping, Place,
-    Replay, Send, SendWhat, Step, StepAction, Tcp, Udp, frame,
+    Expect, ExpectCounters, ExpectFlow, ExpectGolden, HostCounter, HostExpect, Line, LinkStep, LinkWhich,
+    Ping, Place, Replay, Send, SendWhat, Step, StepAction, SwitchCounter, Tcp, Udp, frame_range,
 };
 use crate::capture::{Pacing, Ratio};
 use crate::diagnostic::Diagnostic;
@@ -21,8 +22,19 @@ pub(super) const MAX_FRAME: usize = 65_557;
 /// Most repetitions of anything.
 const MAX_COUNT: u64 = u32::MAX as u64;
 
-const KINDS: [&str; 10] =
-    ["send", "replay", "ovs", "ping", "udp", "tcp", "link", "expect", "expect-flow", "expect-golden"];
+const KINDS: [&str; 11] = [
+    "send",
+    "replay",
+    "ovs",
+    "ping",
+    "udp",
+    "tcp",
+    "link",
+    "expect",
+    "expect-flow",
+    "expect-counters",
+    "expect-golden",
+];
 
 pub(super) fn steps(fields: &mut Fields<'_>, folder: &Path) -> Vec<Step> {
     let mut at = Time::ZERO;
@@ -67,6 +79,7 @@ fn action(kind: &str, value: &Value<'_>, folder: &Path) -> Option<StepAction> {
         "link" => StepAction::Link(Box::new(link(value)?)),
         "expect" => StepAction::Expect(expect(value)?),
         "expect-flow" => StepAction::ExpectFlow(expect_flow(value)?),
+        "expect-counters" => StepAction::ExpectCounters(expect_counters(value)?),
         "expect-golden" => StepAction::ExpectGolden(expect_golden(value, folder)?),
         _ => return None,
     })
@@ -119,9 +132,9 @@ fn send(value: &Value<'_>, folder: &Path) -> Option<Send> {
         }
     }
     let what = if let Some(hex) = hex {
-        frames(&hex, parse_hex)
+        frames(&hex, |value| parse_hex(value).map(|frame| vec![frame]))
     } else if let Some(frame) = frame {
-        frames(&frame, parse_frame)
+        frames(&frame, parse_frames)
     } else if let Some(flow) = flow {
         let flows = flow.one_or_more().iter().filter_map(Value::string).map(str::to_owned).collect();
         let len = len.and_then(|value| value.integer(14, MAX_FRAME as u64)).map(|len| len as u32);
@@ -158,10 +171,10 @@ fn is_host(value: &Value<'_>, place: &Place) -> bool {
     place.port.is_none()
 }
 
-fn frames(value: &Value<'_>, parse: impl Fn(&Value<'_>) -> Option<Arc<[u8]>>) -> Option<SendWhat> {
-    let items = value.one_or_more();
-    let frames: Vec<_> = items.iter().filter_map(parse).collect();
-    (frames.len() == items.len()).then_some(SendWhat::Frames(frames))
+fn frames(value: &Value<'_>, parse: impl Fn(&Value<'_>) -> Option<Vec<Arc<[u8]>>>) -> Option<SendWhat> {
+    let items: Vec<_> = value.one_or_more().iter().map(parse).collect();
+    let frames: Option<Vec<_>> = items.into_iter().collect();
+    Some(SendWhat::Frames(frames?.concat()))
 }
 
 /// Bytes in hexadecimal; white space between them does not count.
@@ -193,10 +206,10 @@ pub(super) fn parse_hex(value: &Value<'_>) -> Option<Arc<[u8]>> {
     Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-fn parse_frame(value: &Value<'_>) -> Option<Arc<[u8]>> {
+fn parse_frames(value: &Value<'_>) -> Option<Vec<Arc<[u8]>>> {
     let text = value.string()?;
-    match frame::parse(text) {
-        Ok(bytes) => Some(bytes.into()),
+    match frame_range::parse_all(text) {
+        Ok(frames) => Some(frames.into_iter().map(Arc::from).collect()),
         Err(error) => {
             let diagnostic = Diagnostic::new(value.part_span(error.span.clone()), error.to_string());
             value.cx.error(match error.help() {
@@ -212,6 +225,7 @@ fn replay(value: &Value<'_>, folder: &Path) -> Option<Replay> {
     let mut fields = value.table("`replay`")?;
     let on = fields.take("on").and_then(|value| place(&value));
     let pcap = fields.require("pcap", "the capture to replay").and_then(|value| path(&value, folder));
+    let filter = fields.take("filter").and_then(|value| line(&value));
     let help = "as captured: \"1x\"; or \"10x\", \"1000pps\", \"topspeed\"";
     let speed = fields.take("speed").map_or(Some(Pacing::Speed(Ratio::ONE)), |value| value.parsed(help));
     let times = count(&mut fields, "loop", 1);
@@ -228,7 +242,7 @@ fn replay(value: &Value<'_>, folder: &Path) -> Option<Replay> {
     }
     let span = value.key_span();
     fields.finish();
-    Some(Replay { on, pcap: pcap?, speed: speed?, times, map, span })
+    Some(Replay { on, pcap: pcap?, filter, speed: speed?, times, map, span })
 }
 
 fn host_name(fields: &mut Fields<'_>) -> Option<String> {
@@ -370,6 +384,40 @@ fn expect_flow(value: &Value<'_>) -> Option<ExpectFlow> {
     let span: Range<usize> = value.key_span();
     fields.finish();
     Some(ExpectFlow { switch: switch?.to_owned(), flow, actions, packets, packets_min, count, span })
+}
+
+fn expect_counters(value: &Value<'_>) -> Option<ExpectCounters> {
+    let mut fields = value.table("`expect-counters`")?;
+    let switch = fields.require("switch", "the bridge, such as \"s1\"").and_then(|value| value.string());
+    let mut wants = Vec::new();
+    let mut take = |fields: &mut Fields<'_>, name, counter| {
+        let number = fields.take(name).and_then(|value| value.integer(0, u64::MAX));
+        wants.extend(number.map(|number| (counter, number)));
+    };
+    for (name, counter) in SwitchCounter::PACKETS {
+        take(&mut fields, name, counter);
+    }
+    let passes = fields.take("passes");
+    if let Some(mut table) = passes.and_then(|value| value.table("`expect-counters.passes`")) {
+        for (name, counter) in SwitchCounter::PASSES {
+            take(&mut table, name, counter);
+        }
+        table.finish();
+    }
+    let drops = fields.take("drops");
+    if let Some(mut table) = drops.and_then(|value| value.table("`expect-counters.drops`")) {
+        for reason in DropReason::ALL {
+            take(&mut table, reason.name(), SwitchCounter::Drop(reason));
+        }
+        table.finish();
+    }
+    if wants.is_empty() && passes.is_none() && drops.is_none() {
+        let help = "such as expect-counters.passes.upcall = 1 or expect-counters.drops.too-big = 2";
+        fields.cx().error(Diagnostic::new(fields.span(), "`expect-counters` expects nothing").help(help));
+    }
+    let span = value.key_span();
+    fields.finish();
+    Some(ExpectCounters { switch: switch?.to_owned(), wants, span })
 }
 
 fn expect_golden(value: &Value<'_>, folder: &Path) -> Option<ExpectGolden> {

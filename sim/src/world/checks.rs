@@ -10,8 +10,10 @@ use super::golden::{Blessed, Golden, difference};
 use super::{World, WorldError};
 use crate::diagnostic::Diagnostic;
 use crate::files::Files;
-use crate::node::switch::FlowInfo;
-use crate::scenario::{Expect, ExpectFlow, HostCounter, Place, Scenario, StepAction};
+use crate::node::switch::{FlowInfo, SwitchCounters};
+use crate::scenario::{
+    Expect, ExpectCounters, ExpectFlow, HostCounter, Place, Scenario, StepAction, SwitchCounter,
+};
 use crate::wire::hex;
 
 /// What an expectation came to.
@@ -84,14 +86,19 @@ impl Checks {
                         error.help("make it with `recirc golden bless`")
                     })
                 }
+                StepAction::Replay(replay) => {
+                    // Parsed again when the replay begins; a wrong one is to be known before anything runs.
+                    errors.extend(replay.filter.as_ref().and_then(|line| Filter::of_line(line).err()));
+                    continue;
+                }
                 StepAction::Send(_)
-                | StepAction::Replay(_)
                 | StepAction::Ovs(_)
                 | StepAction::Ping(_)
                 | StepAction::Udp(_)
                 | StepAction::Tcp(_)
                 | StepAction::Link(_)
-                | StepAction::ExpectFlow(_) => continue,
+                | StepAction::ExpectFlow(_)
+                | StepAction::ExpectCounters(_) => continue,
             };
             match tracker {
                 Ok((place, kind)) => {
@@ -172,9 +179,7 @@ impl Tracker {
 fn frame_tracker(expect: &Expect, after: Option<usize>) -> Result<FrameTracker, Diagnostic> {
     let filter = match &expect.filter {
         None => None,
-        Some(line) => {
-            Some(Filter::parse(&line.text).map_err(|message| Diagnostic::new(line.span.clone(), message))?)
-        }
+        Some(line) => Some(Filter::of_line(line)?),
     };
     Ok(FrameTracker {
         after,
@@ -273,11 +278,33 @@ impl World {
         self.checks.outcomes.push(outcome(step, result.err().into_iter().collect(), true));
     }
 
-    pub(super) fn check_flow(&mut self, step: usize, expect: &ExpectFlow) -> Result<(), WorldError> {
-        if !self.bridges().iter().any(|(name, _)| *name == expect.switch) {
-            let message = format!("there is no bridge {:?} at this time", expect.switch);
-            return Err(self.scenario_error(Diagnostic::new(expect.span.clone(), message)));
+    /// That there is such a bridge now.
+    fn bridge_is_there(&self, name: &str, span: &std::ops::Range<usize>) -> Result<(), WorldError> {
+        if self.bridges().iter().any(|(bridge, _)| bridge == name) {
+            return Ok(());
         }
+        let message = format!("there is no bridge {name:?} at this time");
+        Err(self.scenario_error(Diagnostic::new(span.clone(), message)))
+    }
+
+    pub(super) fn check_counters(
+        &mut self,
+        step: usize,
+        expect: &ExpectCounters,
+    ) -> Result<(), WorldError> {
+        self.bridge_is_there(&expect.switch, &expect.span)?;
+        let counters = self.counters_of(&expect.switch);
+        let wrong = expect.wants.iter().filter_map(|(counter, want)| {
+            let got = count_of(&counters, *counter);
+            (got != *want).then(|| format!("{counter}: {want} wanted, {got} there"))
+        });
+        let wrong = wrong.collect();
+        self.checks.outcomes.push(outcome(step, wrong, false));
+        Ok(())
+    }
+
+    pub(super) fn check_flow(&mut self, step: usize, expect: &ExpectFlow) -> Result<(), WorldError> {
+        self.bridge_is_there(&expect.switch, &expect.span)?;
         let flows = self.flows_of(&expect.switch);
         self.checks.outcomes.push(outcome(step, judge_flows(expect, &flows), false));
         Ok(())
@@ -291,6 +318,23 @@ fn outcome(step: usize, wrong: Vec<String>, golden: bool) -> Outcome {
 fn counter_name(counter: HostCounter) -> String {
     let found = HostCounter::ALL.into_iter().find(|(of, _, _)| *of == counter);
     found.map_or_else(String::new, |(_, group, name)| format!("{group} {name}:"))
+}
+
+fn count_of(counters: &SwitchCounters, counter: SwitchCounter) -> u64 {
+    match counter {
+        SwitchCounter::Received => counters.received,
+        SwitchCounter::Made => counters.made,
+        SwitchCounter::Sent => counters.sent,
+        SwitchCounter::Dropped => counters.dropped(),
+        SwitchCounter::Queued => counters.queued,
+        SwitchCounter::Simple => counters.passes.simple,
+        SwitchCounter::Emc => counters.passes.emc,
+        SwitchCounter::Smc => counters.passes.smc,
+        SwitchCounter::Megaflow => counters.passes.megaflow,
+        SwitchCounter::Upcall => counters.passes.upcall,
+        SwitchCounter::Lost => counters.passes.lost,
+        SwitchCounter::Drop(reason) => counters.drops[reason as usize],
+    }
 }
 
 fn judge_flows(expect: &ExpectFlow, flows: &[FlowInfo]) -> Vec<String> {

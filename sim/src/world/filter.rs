@@ -6,6 +6,9 @@ use datapath::openflow::text::{NoNames, parse_match};
 use datapath::packet::Packet;
 use zerocopy::IntoBytes as _;
 
+use crate::diagnostic::Diagnostic;
+use crate::scenario::Line;
+
 /// A match, in OVS's text.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
@@ -19,6 +22,11 @@ impl Filter {
             Ok(rule_match) => Ok(Self { rule_match: Box::new(rule_match) }),
             Err(error) => Err(format!("{error} (at {:?})", error.word)),
         }
+    }
+
+    /// Parses a line of a scenario.
+    pub fn of_line(line: &Line) -> Result<Self, Diagnostic> {
+        Self::parse(&line.text).map_err(|message| Diagnostic::new(line.span.clone(), message))
     }
 
     /// Whether a frame matches.

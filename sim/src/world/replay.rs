@@ -9,12 +9,13 @@ use std::sync::Arc;
 use datapath::packet::{BATCH, Packet};
 use datapath::types::{Span, Time};
 
+use super::filter::Filter;
 use super::{Event, Target, World, WorldError};
 use crate::capture::{LoopGap, Pacing, Replay, ReplayCheckpoint, ReplayOptions, Truncated};
 use crate::diagnostic::Diagnostic;
 use crate::files::{Files, ReadSeek};
 use crate::record::{Observer, Watch};
-use crate::scenario::Place;
+use crate::scenario::{Line, Place};
 
 type Reader = Box<dyn ReadSeek>;
 type OpenFile = Box<dyn FnMut() -> io::Result<Reader> + Send>;
@@ -26,6 +27,7 @@ pub(super) struct ReplayState {
     files: Arc<dyn Files + Send + Sync>,
     on: Option<Place>,
     map: Vec<(String, Place)>,
+    filter: Option<Filter>,
     options: ReplayOptions,
     open: Option<Replay<Reader, OpenFile>>,
     /// Where to go on; only while the file is not open.
@@ -51,6 +53,7 @@ impl Clone for ReplayState {
             files: Arc::clone(&self.files),
             on: self.on.clone(),
             map: self.map.clone(),
+            filter: self.filter.clone(),
             options: self.options,
             open: None,
             checkpoint: self.open.as_ref().map(Replay::checkpoint).or_else(|| self.checkpoint.clone()),
@@ -80,12 +83,18 @@ pub(super) struct ReplayRequest {
     pub path: PathBuf,
     pub on: Option<Place>,
     pub map: Vec<(String, Place)>,
+    pub filter: Option<Line>,
     pub pacing: Pacing,
     pub times: u32,
 }
 
 impl ReplayState {
-    fn new(request: ReplayRequest, files: Arc<dyn Files + Send + Sync>, start: Time) -> Self {
+    fn new(
+        request: ReplayRequest,
+        filter: Option<Filter>,
+        files: Arc<dyn Files + Send + Sync>,
+        start: Time,
+    ) -> Self {
         let options = ReplayOptions {
             pacing: request.pacing,
             loops: NonZeroU64::new(u64::from(request.times)).unwrap_or(NonZeroU64::MIN),
@@ -100,6 +109,7 @@ impl ReplayState {
             files,
             on: request.on,
             map: request.map,
+            filter,
             options,
             open: None,
             checkpoint: None,
@@ -136,6 +146,9 @@ impl ReplayState {
             let interface = replayed.record.interface;
             let name =
                 replay.interfaces().get(interface as usize).and_then(|interface| interface.name.clone());
+            if self.filter.as_ref().is_some_and(|filter| !filter.matches(&frame)) {
+                continue;
+            }
             let number = interface.to_string();
             let mapped = self.map.iter().find(|(key, _)| Some(key) == name.as_ref() || *key == number);
             if let Some(place) = mapped.map(|(_, place)| place).or(self.on.as_ref()) {
@@ -168,7 +181,9 @@ impl ReplayState {
 impl World {
     pub(super) fn start_replay(&mut self, request: ReplayRequest) -> Result<(), WorldError> {
         let step = request.step;
-        let mut state = ReplayState::new(request, Arc::clone(&self.files), self.now);
+        let filter = request.filter.as_ref().map(Filter::of_line).transpose();
+        let filter = filter.map_err(|error| self.scenario_error(error))?;
+        let mut state = ReplayState::new(request, filter, Arc::clone(&self.files), self.now);
         state.read_next().map_err(|message| self.step_error(step, message))?;
         self.replays.push(state);
         self.schedule_replay(self.replays.len() - 1);

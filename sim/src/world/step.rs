@@ -27,6 +27,7 @@ impl World {
                 path: replay.pcap.clone(),
                 on: replay.on.clone(),
                 map: replay.map.clone(),
+                filter: replay.filter.clone(),
                 pacing: replay.speed,
                 times: replay.times,
             })?,
@@ -37,6 +38,7 @@ impl World {
             StepAction::Link(link) => self.change_links(link),
             StepAction::Expect(expect) => self.check_expect(index, expect),
             StepAction::ExpectFlow(expect) => self.check_flow(index, expect)?,
+            StepAction::ExpectCounters(expect) => self.check_counters(index, expect)?,
             StepAction::ExpectGolden(_) => self.check_golden(index),
         }
         Ok(())
@@ -68,6 +70,7 @@ impl World {
                 path: path.clone(),
                 on: Some(send.place.clone()),
                 map: Vec::new(),
+                filter: None,
                 pacing: pacing_of(send.gap),
                 times: send.count,
             }),

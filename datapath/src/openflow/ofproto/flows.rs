@@ -214,7 +214,7 @@ impl Ofproto {
                 }
                 Cached::Mac { bridge, ref source } => {
                     if !learned {
-                        self.learning.learn(bridge, source, now);
+                        self.learning.confirm(bridge, source, credit.used, now);
                     }
                 }
                 Cached::FinTimeout { bridge, rule, idle, hard } => {

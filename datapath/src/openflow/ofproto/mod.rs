@@ -42,6 +42,12 @@ impl Learning {
     pub(crate) fn learn(&mut self, bridge: BridgeId, source: &MacSource, now: Time) -> Learned {
         self.tables.get_mut(&bridge).map_or(Learned::Same, |table| table.learn(source, now))
     }
+
+    pub(crate) fn confirm(&mut self, bridge: BridgeId, source: &MacSource, used: Time, now: Time) {
+        if let Some(table) = self.tables.get_mut(&bridge) {
+            table.confirm(source, used, now);
+        }
+    }
 }
 
 /// Searches of a table.
