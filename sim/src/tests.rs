@@ -471,6 +471,34 @@ expect = { at = "h2", frames = 20 }
 }
 
 #[test]
+fn without_an_end_all_that_was_to_be_sent_is_sent() {
+    let frame = [2u8; 20];
+    let hours = capture(&[(0, &frame), (3_600_000_000_000, &frame), (3_600_000_000_500, &frame)]);
+    let text = r#"
+[host.h1]
+ip = "10.0.0.1/24"
+[host.h2]
+ip = "10.0.0.2/24"
+[switch.s1]
+port.1 = {}
+port.2 = {}
+[[link]]
+ends = ["h1", "h2"]
+[[step]]
+replay = { on = "s1:1", pcap = "in.pcap" }
+[[step]]
+ping = { from = "h1", to = "10.0.0.2", count = 100 }
+[[step]]
+send = { on = "s1:2", frame = "eth 02:00:00:00:00:01 > 02:00:00:00:00:02", count = 3, gap = "1min" }
+"#;
+    let (report, _) = run_with(text, &[("t/in.pcap", &hours)], &RunOptions::default());
+    assert_eq!(report.verdict, Verdict::Pass, "{}", report.text());
+    assert_eq!(report.switches[0].counters.received, 6);
+    assert_eq!(report.hosts[0].counters[1], 100);
+    assert_eq!(report.end.0, 3_600_000_000_500);
+}
+
+#[test]
 fn text_and_csv() {
     let report = run(LOSSY);
     let text = report.text();

@@ -234,6 +234,13 @@ impl Host {
         traffic.chain(tcp).chain(self.neighbors.next_timer()).min()
     }
 
+    /// Whether it still has something of its own to do: requests or datagrams to send, a connection to bring to its end.
+    pub fn is_busy(&self) -> bool {
+        self.pings.iter().any(|run| run.next_at().is_some())
+            || self.udp_runs.iter().any(|run| run.next_at().is_some())
+            || self.connections.iter().any(|connection| connection.timer().is_some())
+    }
+
     /// Whether there are frames to take.
     pub fn has_output(&self) -> bool {
         !self.out.is_empty()

@@ -7,7 +7,8 @@
 //! ```toml
 //! name    = "what this shows"
 //! seed    = 7                     # default 1; every random draw follows from it
-//! stop-at = "50ms"                # default: when nothing is under way any more, at most 10 s after the last step
+//! stop-at = "50ms"                # default: when nothing is under way any more, at most 10 s after the
+//!                                 # last step, replay or host has sent what it had to
 //!
 //! [host.h1]
 //! mac     = "02:00:00:00:00:01"   # default: 02:00:00:00:00:NN, counted in file order

@@ -35,6 +35,8 @@ pub(super) fn world(
         last_step_at: scenario.steps.iter().map(|step| step.at).max().unwrap_or(Time::ZERO),
         queue: EventQueue::default(),
         alive: 0,
+        sending: 0,
+        busy_at: Time::ZERO,
         events: 0,
         events_at_once: 0,
         host_links: vec![None; hosts.len()],

@@ -42,8 +42,8 @@ pub use golden::Blessed;
 
 /// Events at one instant after which it is taken for certain that they never end.
 const MAX_EVENTS_AT_ONCE: u64 = 1_000_000;
-/// How long a world without `stop-at` goes on after its last step, at most.
-const AFTER_LAST_STEP: Span = Span::from_secs(10);
+/// How long a world without `stop-at` goes on after the last that a step, a replay or a host had to do, at most.
+const AFTER_LAST_SENDING: Span = Span::from_secs(10);
 
 /// Why a world stopped before its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,6 +94,16 @@ enum Event {
     SendNext { step: usize, sent: u64 },
 }
 
+impl Event {
+    /// Whether it brings something new into the world, rather than moving what is there.
+    fn sends(&self) -> bool {
+        match self {
+            Self::Step(_) | Self::Replay(_) | Self::SendNext { .. } => true,
+            Self::Arrive { .. } | Self::HostTimer(_) | Self::SwitchWake(_) => false,
+        }
+    }
+}
+
 /// What an event was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
@@ -139,6 +149,10 @@ pub struct World {
     queue: EventQueue<Event>,
     /// Scheduled events other than housekeeping.
     alive: usize,
+    /// Those of them that send something new: steps, and what they go on sending.
+    sending: usize,
+    /// When something new was last being sent, or was about to be.
+    busy_at: Time,
     events: u64,
     events_at_once: u64,
     hosts: Vec<Host>,
@@ -207,8 +221,15 @@ impl World {
         }
         let Some((time, event)) = self.queue.pop() else { return Ok(None) };
         self.now = time;
+        if self.stop_at.is_none() && (event.sends() || self.is_busy()) {
+            self.busy_at = time;
+        }
         self.events += 1;
         let before = self.frames_received;
+        if event.sends() {
+            // What comes from outside comes to an end.
+            self.events_at_once = 0;
+        }
         let kind = self.dispatch(event, watch, observer).map_err(|error| self.fail(error))?;
         Ok(Some(Happened { time, kind, frames_received: self.frames_received - before }))
     }
@@ -267,14 +288,20 @@ impl World {
         let next = self.queue.next_time()?;
         let goes_on = match self.stop_at {
             Some(stop) => next <= stop,
-            None => self.alive > 0 && next <= self.last_step_at + AFTER_LAST_STEP,
+            None => self.alive > 0 && (self.is_busy() || next <= self.busy_at + AFTER_LAST_SENDING),
         };
         goes_on.then_some(next)
+    }
+
+    /// Whether anything new is still to be sent.
+    fn is_busy(&self) -> bool {
+        self.sending > 0 || self.hosts.iter().any(Host::is_busy)
     }
 
     fn schedule(&mut self, time: Time, event: Event) {
         let class = if matches!(event, Event::Step(_)) { Class::Step } else { Class::Motion };
         self.alive += usize::from(!matches!(event, Event::SwitchWake(_)));
+        self.sending += usize::from(event.sends());
         self.queue.push(time.max(self.now), class, event);
     }
 
@@ -285,6 +312,7 @@ impl World {
         observer: &mut dyn Observer,
     ) -> Result<EventKind, WorldError> {
         self.alive -= usize::from(!matches!(event, Event::SwitchWake(_)));
+        self.sending -= usize::from(event.sends());
         Ok(match event {
             Event::Step(step) => {
                 self.current_step = Some(step);
