@@ -103,8 +103,8 @@ impl Tail {
                 "bytes" => tail.stats.get_or_insert_default().bytes = cur.number(64)?,
                 "used" => tail.stats.get_or_insert_default().used_ms = used(cur)?,
                 "flags" => tail.stats.get_or_insert_default().tcp_flags = tcp_flags(cur)?,
-                "offloaded" => tail.offloaded = Some(cur.port_name().to_owned()),
-                "dp" => tail.dp = Some(cur.port_name().to_owned()),
+                "offloaded" => tail.offloaded = Some(word(cur)?),
+                "dp" => tail.dp = Some(word(cur)?),
                 "actions" => tail.actions = Some(parser.all(&[EXTRA])?),
                 "dp-extra-info" => tail.extra = Some(cur.take_while(|_| true).trim_end().to_owned()),
                 _ => return Err(start.expected("`packets:`, `bytes:`, `used:` or `actions:`")),
@@ -128,6 +128,13 @@ impl Tail {
             Some(extra) => write!(out, ", {EXTRA}{extra}"),
             None => Ok(()),
         }
+    }
+}
+
+fn word(cur: &mut Cursor<'_>) -> Result<String, TextError> {
+    match cur.port_name() {
+        "" => Err(cur.expected("a word")),
+        word => Ok(word.to_owned()),
     }
 }
 

@@ -8,6 +8,7 @@
 //! - `nsh(...)` and the ports of `ct_tuple6(...)` are read as they are printed;
 //! - `eth_type(0/0xffff)`, for frames without Ethernet type, and tags that a frame ends in, are read back;
 //! - GENEVE options without data, type or length, as wildcards are printed, are read as wildcards;
+//! - a tunnel's `flags(key)` is kept, and `vxlan(gbp())`, where wildcards are left out: `tun_id` in the one, in the other all;
 //! - masks of ERSPAN metadata are printed; its hardware id has all 6 bits;
 //! - the ARP opcode 255 of a key is not printed as 65535.
 //!

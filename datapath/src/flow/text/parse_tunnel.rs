@@ -47,8 +47,11 @@ pub(super) fn inside(p: &mut Parser<'_>) -> Result<Masked<Vec<TunnelAttr>>, Text
             "flags" => {
                 let (flags, flags_mask) = p.cur.flags(TUNNEL_FLAGS, TNL_F_MASK.into(), p.masks)?;
                 p.cur.expect(")")?;
+                // A list without it does not speak of the key flag, which `tun_id` stands for.
+                let silent = flags_mask == u32::MAX && flags as u16 & TNL_F_KEY == 0;
+                let flags_mask = flags_mask as u16 & if silent { !TNL_F_KEY } else { TNL_F_MASK };
                 key.extend(flag_attrs(flags as u16));
-                mask.extend(flag_attrs(flags_mask as u16));
+                mask.extend(flag_attrs(flags_mask));
             }
             _ => return Err(start.expected("a member of `tunnel`")),
         }
@@ -75,13 +78,17 @@ fn flag_attrs(flags: u16) -> impl Iterator<Item = TunnelAttr> {
 
 fn erspan(p: &mut Parser<'_>) -> Result<Masked<TunnelAttr>, TextError> {
     let start = p.cur.at();
-    let mut ver = Masked::<u8>::default();
+    // A version that is wildcarded is not printed, nor is anything else then of version 2.
+    let mut ver: Masked<u8> = (if p.cur.sees(")") { 2 } else { 0 }, 0);
     let mut idx = Masked::<u32>::default();
     let (mut dir, mut hwid) = (Masked::<u8>::default(), Masked::<u8>::default());
     p.members("erspan", |p, name| {
         match (name, ver.0) {
             ("ver", _) => ver = p.int()?,
-            ("idx", 1) => idx = p.int()?,
+            ("idx", 0 | 1) => {
+                ver.0 = 1;
+                idx = p.int()?;
+            }
             ("dir", 2) => {
                 dir = narrow(p, 1)?;
                 dir.1 = if dir.1 & 1 != 0 { u8::MAX } else { 0 };
@@ -121,9 +128,10 @@ fn gtpu(p: &mut Parser<'_>) -> Result<Masked<TunnelAttr>, TextError> {
     Ok((gtpu(flags.0, msgtype.0), gtpu(flags.1, msgtype.1)))
 }
 
-/// A group policy of zero is none.
+/// A group policy of zero is none; but one without members is one that is wildcarded.
 fn vxlan(p: &mut Parser<'_>) -> Result<Masked<Option<TunnelAttr>>, TextError> {
     p.cur.expect("gbp(")?;
+    let wildcard = p.cur.sees(")");
     let (mut id, mut flags) = (Masked::<u16>::default(), Masked::<u8>::default());
     p.members("gbp", |p, name| {
         match name {
@@ -134,7 +142,7 @@ fn vxlan(p: &mut Parser<'_>) -> Result<Masked<Option<TunnelAttr>>, TextError> {
         Ok(true)
     })?;
     p.cur.expect(")")?;
-    let gbp = |id, flags| (id != 0 || flags != 0).then_some(TunnelAttr::Vxlan { id, flags });
+    let gbp = |id, flags| (wildcard || id != 0 || flags != 0).then_some(TunnelAttr::Vxlan { id, flags });
     Ok((gbp(id.0, flags.0), gbp(id.1, flags.1)))
 }
 

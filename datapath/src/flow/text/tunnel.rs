@@ -41,6 +41,7 @@ pub(crate) enum TunnelAttr {
         msgtype: u8,
     },
     /// `flags(key)`: says what [`Self::Id`] says already, except in a dump, which leaves out an id that is wildcarded.
+    /// OVS forgets it always.
     Key,
 }
 
@@ -104,14 +105,19 @@ pub(crate) fn format(
     // A flag may be matched although it is not set, so those that are matched come from the mask's own list; the key
     // flag has no part of its own and is matched where there is an id.
     let mut flags_mask = mask.map(|mask| {
-        mask.iter()
-            .filter(|attr| !matches!(attr, TunnelAttr::Id(_)))
-            .fold(0, |flags, attr| flags | attr.flag())
+        mask.iter().fold(0, |flags, attr| match attr {
+            TunnelAttr::Id(_) => flags,
+            TunnelAttr::Key => flags | TNL_F_KEY,
+            attr => flags | attr.flag(),
+        })
     });
     for attr in key {
         flags |= attr.flag();
         if let (TunnelAttr::Id(_), Some(flags_mask)) = (attr, &mut flags_mask) {
             *flags_mask |= TNL_F_KEY;
+        }
+        if *attr == TunnelAttr::Key {
+            flags |= TNL_F_KEY;
         }
         let attr_mask = mask.map(|mask| {
             mask.iter()
