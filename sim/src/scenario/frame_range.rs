@@ -96,7 +96,8 @@ mod tests {
         let frames = parse_all(&text).unwrap();
         let one = |port: u16| frame::parse(&text.replace("9..11", &port.to_string())).unwrap();
         assert_eq!(frames, [one(9), one(10), one(11)]);
-        let frames = parse_all(&format!("{ETH} / ipv4 10.0.0.255..10.0.1.1 > 10.0.2.1 / udp 1 > 53")).unwrap();
+        let frames =
+            parse_all(&format!("{ETH} / ipv4 10.0.0.255..10.0.1.1 > 10.0.2.1 / udp 1 > 53")).unwrap();
         let sources: Vec<&[u8]> = frames.iter().map(|frame| &frame[26..30]).collect();
         assert_eq!(sources, [[10, 0, 0, 255], [10, 0, 1, 0], [10, 0, 1, 1]]);
         assert_eq!(parse_all(&format!("{ETH} / 3 bytes")).unwrap().len(), 1);
@@ -114,7 +115,8 @@ mod tests {
         }
         // The first value that does not fit; the error is that of the frame.
         assert_eq!(wrong("65535..65536").0, "65535..65536", "{}", wrong("65535..65536").1);
-        let two = parse_all(&format!("{ETH} / ipv4 10.0.0.1..10.0.0.2 > 10.0.0.3 / udp 1..2 > 3")).unwrap_err();
+        let two =
+            parse_all(&format!("{ETH} / ipv4 10.0.0.1..10.0.0.2 > 10.0.0.3 / udp 1..2 > 3")).unwrap_err();
         assert!(two.to_string().contains("second range"), "{two}");
         let big = parse_all(&format!("{ETH} / vlan 0..4000 / 60000 bytes")).unwrap_err();
         assert!(big.to_string().contains("MiB"), "{big}");

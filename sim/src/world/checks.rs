@@ -287,11 +287,7 @@ impl World {
         Err(self.scenario_error(Diagnostic::new(span.clone(), message)))
     }
 
-    pub(super) fn check_counters(
-        &mut self,
-        step: usize,
-        expect: &ExpectCounters,
-    ) -> Result<(), WorldError> {
+    pub(super) fn check_counters(&mut self, step: usize, expect: &ExpectCounters) -> Result<(), WorldError> {
         self.bridge_is_there(&expect.switch, &expect.span)?;
         let counters = self.counters_of(&expect.switch);
         let wrong = expect.wants.iter().filter_map(|(counter, want)| {

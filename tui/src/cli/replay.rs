@@ -51,6 +51,7 @@ fn scenario(args: &ReplayArgs) -> Result<Scenario, Failure> {
     }
     let place = |port: &str| Place { node: SWITCH.to_owned(), port: Some(port.to_owned()) };
     let replay = Replay {
+        filter: None,
         on: Some(place(&ports[0])),
         pcap: args.capture.clone(),
         speed: args.speed,
