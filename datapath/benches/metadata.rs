@@ -1,8 +1,8 @@
-//! What it costs to initialise more of a packet's metadata than the packet needs.
+//! What it costs to initialise more of a packet's metadata than the packet needs, extraction included.
 //!
 //! Packets come from a ring that is larger than the first-level caches, as those of a busy switch do, so that each
-//! cache line touched is one fetched. `as needed` is what reception does; `with connection` also clears the conntrack fields, which nobody
-//! reads while `ct_state` is 0; `everything` clears the tunnel with its options too.
+//! cache line touched is one fetched. `as needed` is what reception does; `with connection` also clears the conntrack fields,
+//! which nobody reads while `ct_state` is 0; `everything` writes the tunnel with its options too.
 
 use std::hint::black_box;
 

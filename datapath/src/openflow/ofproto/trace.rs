@@ -168,6 +168,10 @@ pub fn flow_text(flow: &Flow, names: &dyn Names) -> String {
         mask.ct_ipv6_src = [0; 16];
         mask.ct_ipv6_dst = [0; 16];
     }
+    // Only metadata type 1 has context headers.
+    if flow.nsh.mdtype != 1 {
+        mask.nsh.context = Default::default();
+    }
     let fields = Match { flow: flow.masked(&mask), mask, tun_metadata: Vec::new() };
     match_to_text(&fields, None, names)
 }
