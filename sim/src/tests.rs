@@ -417,7 +417,7 @@ fn run_missing(text: &str) -> String {
 
 #[test]
 fn wrong_steps_point_into_the_file() {
-    let text = "[switch.s1]\nport.1 = {}\n[[step]]\novs = '''\novs-vsctl show\n  ovs-fail now\n'''\n";
+    let text = "[switch.s1]\nport.1 = {}\n[[step]]\novs = '''\novs-vsctl list-br\n  ovs-fail now\n'''\n";
     let report = run(text);
     assert_eq!(report.verdict, Verdict::BadScenario);
     let error = report.error.unwrap().to_string();

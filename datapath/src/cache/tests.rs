@@ -177,7 +177,7 @@ proptest! {
                     }
                 }
             }
-            let listed: Vec<_> = store.iter().map(|flow| (flow.id, flow.key(), flow.mask(), flow.actions.to_vec())).collect();
+            let listed: Vec<_> = store.iter().map(|flow| (flow.id, flow.masked_key(), flow.mask(), flow.actions.to_vec())).collect();
             let expected: Vec<_> = alive
                 .iter()
                 .map(|(id, key, mask, port)| (*id, *key, *mask, output(*port).to_vec()))

@@ -1,4 +1,4 @@
-//! Every field that OpenFlow rules match on, set, move, or hash: names, width, and where it lives in a [`Flow`].
+//! Every field that OpenFlow rules match on, set, move, or hash: names, width, and where it lives in a [`Flow`](crate::flow::Flow).
 //!
 //! Owns the table of facts ([`FieldInfo`], in `field/table.rs`) and reading and writing of fields in keys and masks.
 //! Text of values is in `text`. Counterpart: OVS `include/openvswitch/meta-flow.h`, `lib/meta-flow.c`, ovs-fields(7).

@@ -205,7 +205,7 @@ fn a_miss_is_executed_and_then_installed() {
     assert_eq!((upcall.1[0].in_port, upcall.1[0].nw_src.get()), (1, 0x0a00_0001));
     let flow = dp.flows().iter().next().unwrap();
     assert_eq!(flow.stats.packets, 0, "the packet that missed is not the flow's");
-    assert_eq!(flow.key().dl_src.0, [0, 0, 0, 0, 0, 1]);
+    assert_eq!(flow.masked_key().dl_src.0, [0, 0, 0, 0, 0, 1]);
     let p = PacketId(0);
     let events: Vec<_> =
         trace.events.iter().filter(|event| !matches!(event, Event::OffloadChange { .. })).collect();

@@ -30,7 +30,13 @@ pub(super) fn parse_all(text: &str) -> Result<Vec<Vec<u8>>, FrameError> {
         let width = word.len();
         let value = values.text(value);
         let one = format!("{}{value:<width$}{}", &text[..word.start], &text[word.end..]);
-        let frame = frame::parse(&one)?;
+        // What is wrong with a value is wrong with its range.
+        let frame = frame::parse(&one).map_err(|mut error| {
+            if error.span.start >= word.start && error.span.end <= word.end {
+                error.span = word.clone();
+            }
+            error
+        })?;
         if frames.is_empty() && frame.len().saturating_mul(values.range.clone().count()) > MAX_BYTES {
             let message = format!("more than {} MiB of frames", MAX_BYTES >> 20);
             return Err(FrameError::new(word, message));
