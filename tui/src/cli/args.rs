@@ -54,7 +54,7 @@ pub enum Format {
 /// Where a report goes, and in which form.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Write captures, flows and report.json of each scenario to DIR/<file stem>/.
+    /// Write captures, flows and report.json of each scenario to DIR/STEM/, where STEM is the file name without ending.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Form of the report on standard output.

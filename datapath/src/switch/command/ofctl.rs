@@ -196,7 +196,14 @@ impl Switch {
             }
         }
         debug_assert_ne!(number, OfPort::NONE);
-        self.ofproto_mut().set_port_flags(id, number, flags).map_err(refused)
+        self.ofproto_mut().set_port_flags(id, number, flags).map_err(refused)?;
+        let found = self.ofproto().bridge(id).and_then(|bridge| bridge.port(number));
+        if let (Some(name), "up" | "down") = (found.map(|port| port.name.clone()), word) {
+            // The device goes down with it, so nothing leaves by the port whatever a rule says: real OVS forwards to such a
+            // port and leaves the dropping to the device (case i-drop-has-a-reason).
+            self.configure_device(&name, |device| device.admin_up = !flags.down).map_err(refused)?;
+        }
+        Ok(())
     }
 }
 
