@@ -164,6 +164,9 @@ impl ReplayState {
     fn warnings(&self) -> Vec<String> {
         let name = self.path.display();
         let mut lines = Vec::new();
+        if self.open.as_ref().is_some_and(|replay| replay.records() == 0) {
+            lines.push(format!("{name}: there is no packet in it"));
+        }
         if let Some(replay) = &self.open {
             lines.extend(replay.notes().lines().map(|line| format!("{name}: {line}")));
             lines.extend(replay.frame_counts().lines().map(|line| format!("{name}: {line}")));
