@@ -216,6 +216,16 @@ impl FlowView<'_> {
         self.key().masked(&self.mask())
     }
 
+    /// The key under the mask, to show: a tag's type stands in text whenever the tag does.
+    pub fn shown_key(&self) -> Flow {
+        let full = self.key();
+        let mut key = full.masked(&self.mask());
+        for (tag, full) in key.vlans.iter_mut().zip(&full.vlans) {
+            tag.tpid = full.tpid;
+        }
+        key
+    }
+
     /// The mask.
     pub fn mask(&self) -> Flow {
         Flow { in_port: u32::MAX, ..self.key.mask() }

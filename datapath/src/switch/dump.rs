@@ -17,7 +17,9 @@ pub struct DumpOptions {
 impl Switch {
     /// The line of one datapath flow.
     pub fn flow_text(&self, flow: &FlowView<'_>, options: DumpOptions, now: Time) -> String {
-        let (key, mask) = (flow.key(), flow.mask());
+        // Bits that do not matter differ by which packet came first: only `-m` shows them.
+        let key = if options.verbose { flow.key() } else { flow.shown_key() };
+        let mask = flow.mask();
         let mut text = DumpText::new(&key, &mask, flow.actions);
         text.ufid = Some(flow.ufid.0);
         text.stats = FlowStats {
