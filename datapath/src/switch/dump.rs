@@ -12,13 +12,14 @@ pub struct DumpOptions {
     pub verbose: bool,
     /// `--names`: ports by name.
     pub names: bool,
+    /// Values under their masks. OVS shows those of the packet that came first, so bits that do not matter differ by which that was.
+    pub masked: bool,
 }
 
 impl Switch {
     /// The line of one datapath flow.
     pub fn flow_text(&self, flow: &FlowView<'_>, options: DumpOptions, now: Time) -> String {
-        // Bits that do not matter differ by which packet came first: only `-m` shows them.
-        let key = if options.verbose { flow.key() } else { flow.shown_key() };
+        let key = if options.masked { flow.shown_key() } else { flow.key() };
         let mask = flow.mask();
         let mut text = DumpText::new(&key, &mask, flow.actions);
         text.ufid = Some(flow.ufid.0);

@@ -131,6 +131,8 @@ pub struct FlowInfo {
     pub in_port: Option<PortNo>,
     /// The key, as `dpctl/dump-flows --names` prints it.
     pub key: String,
+    /// The same with values under their masks: what does not depend on which packet came first.
+    pub masked_key: String,
     /// The actions, likewise.
     pub actions: String,
     /// Packets that it matched.
@@ -310,14 +312,17 @@ impl SwitchNode {
     }
 
     fn flow_info(&self, flow: &datapath::cache::FlowView<'_>, now: Time) -> FlowInfo {
-        let names = |verbose| DumpOptions { verbose, names: true };
+        let names = |verbose| DumpOptions { verbose, names: true, masked: false };
         let short = self.switch.flow_text(flow, names(false), now);
+        let masked = self.switch.flow_text(flow, DumpOptions { masked: true, ..names(false) }, now);
+        let masked = masked.split_once(", packets:").map_or("", |(key, _)| key);
         // A key holds no ", packets:", and actions come last.
         let (key, rest) = short.split_once(", packets:").unwrap_or((&short, ""));
         let actions = rest.split_once("actions:").map_or("", |(_, actions)| actions);
         FlowInfo {
             in_port: Some(PortNo(flow.key().in_port)),
             key: key.to_owned(),
+            masked_key: masked.to_owned(),
             actions: actions.to_owned(),
             packets: flow.stats.packets,
             bytes: flow.stats.bytes,

@@ -336,8 +336,8 @@ fn count_of(counters: &SwitchCounters, counter: SwitchCounter) -> u64 {
 fn judge_flows(expect: &ExpectFlow, flows: &[FlowInfo]) -> Vec<String> {
     let wanted = expect.flow.as_deref().map(key_parts).unwrap_or_default();
     let has_key = |flow: &&FlowInfo| {
-        let parts = key_parts(&flow.key);
-        wanted.iter().all(|part| parts.contains(part))
+        let (parts, masked) = (key_parts(&flow.key), key_parts(&flow.masked_key));
+        wanted.iter().all(|part| parts.contains(part) || masked.contains(part))
     };
     let by_key: Vec<&FlowInfo> = flows.iter().filter(has_key).collect();
     let squeeze = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
@@ -397,7 +397,8 @@ mod tests {
 
     fn flow(key: &str, actions: &str, packets: u64) -> FlowInfo {
         let (key, actions, line) = (key.to_owned(), actions.to_owned(), String::new());
-        FlowInfo { in_port: None, key, actions, packets, bytes: 0, used: None, line }
+        let masked_key = key.clone();
+        FlowInfo { in_port: None, key, masked_key, actions, packets, bytes: 0, used: None, line }
     }
 
     fn expect(flow: &str, actions: Option<&str>) -> ExpectFlow {

@@ -22,7 +22,7 @@ impl Switch {
                     Some(name) => Some(self.bridge_id(&name.text).map_err(refused)?),
                     None => None,
                 };
-                let options = DumpOptions { verbose: *verbose, names: *names };
+                let options = DumpOptions { verbose: *verbose, names: *names, masked: false };
                 let of_bridge = |flow: &FlowView<'_>| {
                     bridge.is_none_or(|id| {
                         self.port(PortNo(flow.key().in_port)).is_some_and(|port| port.bridge == id)
