@@ -8,10 +8,11 @@ use tui_input::Input;
 
 use super::command::Screen;
 use super::journey::Journey;
+use super::marks::Entry;
 use super::model::{Cursor, Engine, Snapshot, Switch, SwitchIndex};
 use super::rates::Rates;
 use super::theme::Theme;
-use super::walk::{Entry, Walk};
+use super::walk::Walk;
 
 /// What takes the keys.
 #[derive(Clone, Debug)]

@@ -266,3 +266,6 @@ impl Names for Ports {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

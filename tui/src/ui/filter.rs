@@ -8,8 +8,8 @@ use datapath::offload::Offloads;
 use datapath::trace::Event;
 use sim::describe;
 
+use super::marks::Entry;
 use super::model::{FlowRow, KeyFilter};
-use super::walk::Entry;
 
 /// How a number is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use datapath::offload::Offloads;
 use datapath::trace::{Event, PacketId};
 
+use super::marks::Entry;
 use super::model::Cursor;
-use super::walk::Entry;
 
 /// One packet's way.
 pub struct Journey<'a> {

@@ -11,6 +11,7 @@ mod filter;
 mod journey;
 mod keys;
 mod layout;
+mod marks;
 mod mask;
 mod model;
 mod mouse;

@@ -32,6 +32,11 @@ const MOST: u64 = 1_000_000;
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
+/// Whether the terminal is taken.
+pub fn is_taken() -> bool {
+    TAKEN.load(Ordering::SeqCst)
+}
+
 /// Gives the terminal back, if it was taken. Safe to call at any time: from the panic hook and the signal handler too.
 pub fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {

@@ -46,6 +46,35 @@ pub fn update(app: &mut App, command: Command) {
             app.note(format!("pace: {}", app.walk.pace().name()));
         }
         Command::Freeze => app.freeze(!app.frozen),
+        Command::Cancel => cancel(app),
+        Command::Quit => app.quit = true,
+        Command::Show(_)
+        | Command::NextScreen
+        | Command::NextSwitch
+        | Command::Up
+        | Command::Down
+        | Command::PageUp
+        | Command::PageDown
+        | Command::ClickRow(_)
+        | Command::Enter
+        | Command::Sort
+        | Command::SortReverse
+        | Command::Breakpoints
+        | Command::ToggleBreakpoint(_)
+        | Command::Filter
+        | Command::Prompt
+        | Command::Edit(_)
+        | Command::HistoryBack
+        | Command::HistoryForward
+        | Command::Submit
+        | Command::Help => look(app, command),
+    }
+    app.refresh();
+}
+
+/// Carries out a command that is about what is shown, selected or typed.
+fn look(app: &mut App, command: Command) {
+    match command {
         Command::Show(screen) => show(app, screen),
         Command::NextScreen => {
             let now = Screen::ALL.iter().position(|screen| *screen == app.screen).unwrap_or_default();
@@ -87,10 +116,23 @@ pub fn update(app: &mut App, command: Command) {
         Command::HistoryForward => recall(app, true),
         Command::Submit => submit(app),
         Command::Help => app.mode = Mode::Help { scroll: 0 },
-        Command::Cancel => cancel(app),
-        Command::Quit => app.quit = true,
+        Command::Tick { .. }
+        | Command::Resize(..)
+        | Command::RunPause
+        | Command::Forward
+        | Command::Back
+        | Command::ForwardPacket
+        | Command::BackPacket
+        | Command::ForwardFlow
+        | Command::BackFlow
+        | Command::Start
+        | Command::End
+        | Command::Faster
+        | Command::Slower
+        | Command::Freeze
+        | Command::Cancel
+        | Command::Quit => {}
     }
-    app.refresh();
 }
 
 /// Whether a command would do anything now; the footer greys out those that would not.

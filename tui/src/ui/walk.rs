@@ -6,11 +6,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use datapath::trace::{Event, FlowId, OffloadWhy, PacketId};
+use datapath::trace::{Event, FlowId};
 use datapath::types::Time;
 
 use super::command::Breakpoint;
 use super::filter::Filter;
+use super::marks::{Entry, Marks, breakpoint_of, mark};
 use super::model::{Cursor, Engine, Record, SwitchIndex};
 
 /// Records kept in the trail at most; the far end is forgotten beyond.
@@ -19,19 +20,6 @@ const TRAIL: usize = 20_000;
 const REFILL: u64 = 256;
 /// Steps behind a fast run that are traced, so that the timeline shows something.
 const TAIL: u64 = 64;
-
-/// One record, where it is, and what is known of its packet there.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// Where.
-    pub at: Cursor,
-    /// What.
-    pub record: Record,
-    /// How often its packet was recirculated before.
-    pub depth: u8,
-    /// Whether its packet is one that the filter's match lets through; true without a packet.
-    pub packet_passes: bool,
-}
 
 /// How fast a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -578,88 +566,5 @@ impl Walk {
         while self.trail.len() > TRAIL && self.trail.back().is_some_and(|entry| entry.at.step > last) {
             self.trail.pop_back();
         }
-    }
-}
-
-/// The breakpoint that a record meets, set or not.
-pub const fn breakpoint_of(record: &Record) -> Option<Breakpoint> {
-    match record.event() {
-        Some(Event::Drop { .. }) => Some(Breakpoint::Drop),
-        Some(Event::Recirc { .. }) => Some(Breakpoint::Recirc),
-        Some(Event::OffloadChange { why, .. }) => match why {
-            OffloadWhy::Received | OffloadWhy::Extracted => None,
-            OffloadWhy::Rewritten
-            | OffloadWhy::Encapsulated
-            | OffloadWhy::Decapsulated
-            | OffloadWhy::Verified
-            | OffloadWhy::Prepared
-            | OffloadWhy::Segmented => Some(Breakpoint::Offload),
-        },
-        Some(Event::Install { .. }) => Some(Breakpoint::Install),
-        Some(
-            Event::Rx { .. }
-            | Event::Lookup { .. }
-            | Event::Upcall { .. }
-            | Event::Remove { .. }
-            | Event::Action { .. }
-            | Event::Copy { .. }
-            | Event::Tx { .. },
-        )
-        | None => None,
-    }
-}
-
-/// Makes entries of the records of one step.
-fn mark(engine: &dyn Engine, filter: Option<&Filter>, step: u64, records: Vec<Record>) -> Vec<Entry> {
-    let mut marks = Marks::default();
-    records
-        .into_iter()
-        .enumerate()
-        .map(|(index, record)| {
-            let depth = marks.depth(&record);
-            let packet_passes = marks.passes(engine, filter, &record);
-            Entry { at: Cursor { step, record: index }, record, depth, packet_passes }
-        })
-        .collect()
-}
-
-/// What is known of the packets of one step while its records are gone through.
-#[derive(Default)]
-struct Marks {
-    depths: Vec<(SwitchIndex, PacketId, u8)>,
-    passing: Vec<(SwitchIndex, PacketId, bool)>,
-}
-
-impl Marks {
-    /// Recirculation depth at which the record's packet is; a copy is where its original was.
-    fn depth(&mut self, record: &Record) -> u8 {
-        let (Some(switch), Some(packet)) = (record.switch(), record.packet()) else { return 0 };
-        let find = |list: &[(SwitchIndex, PacketId, u8)], id: PacketId| {
-            list.iter().rev().find(|(at, one, _)| *at == switch && *one == id).map_or(0, |(.., depth)| *depth)
-        };
-        let depth = find(&self.depths, packet);
-        if let Some(Event::Recirc { depth, .. }) = record.event() {
-            self.depths.push((switch, packet, *depth));
-            return *depth;
-        }
-        if let Some(Event::Copy { copy, .. }) = record.event() {
-            self.depths.push((switch, *copy, depth));
-        }
-        depth
-    }
-
-    /// Whether the record's packet, or the one it is a copy of, was received as the filter's match wants it.
-    fn passes(&mut self, engine: &dyn Engine, filter: Option<&Filter>, record: &Record) -> bool {
-        let Some(wanted) = filter.and_then(Filter::key) else { return true };
-        let (Some(switch), Some(packet)) = (record.switch(), record.packet()) else { return false };
-        if let Some(Event::Rx { .. }) = record.event() {
-            self.passing.push((switch, packet, engine.packet_passes(record, wanted)));
-        }
-        let known = self.passing.iter().rev().find(|(at, id, _)| *at == switch && *id == packet);
-        let passes = known.is_none_or(|(.., passes)| *passes);
-        if let Some(Event::Copy { copy, .. }) = record.event() {
-            self.passing.push((switch, *copy, passes));
-        }
-        passes
     }
 }

@@ -6,9 +6,9 @@ use ratatui::text::{Line, Span, Text};
 
 use super::super::app::App;
 use super::super::layout;
+use super::super::marks::Entry;
 use super::super::model::{Cursor, What};
 use super::super::text;
-use super::super::walk::Entry;
 use super::{filter_note, fit, pane as bordered};
 
 /// Places of the events that the filter lets through, in order.

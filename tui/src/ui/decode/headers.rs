@@ -1,6 +1,4 @@
-//! A frame as layers with named fields, for display. Headers that are cut or wrong end the decoding; what is left is data.
-//!
-//! For eyes only: the switch has its own extraction, and nothing here is ever decided on.
+//! One header after another: each says how long it is, what its fields are, and what comes next.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -10,86 +8,46 @@ use etherparse::{
     TcpHeaderSlice, UdpHeaderSlice,
 };
 
-/// Headers looked at in one frame at most.
-const LAYERS: usize = 24;
-
-/// One header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layer {
-    /// Name of the protocol.
-    pub name: &'static str,
-    /// Its bytes.
-    pub range: Range<usize>,
-    /// Its fields, in order.
-    pub fields: Vec<Field>,
-}
-
-/// One field of a header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Name.
-    pub name: &'static str,
-    /// Value, for people.
-    pub value: String,
-    /// Its bytes within the frame; neighbouring fields of one byte share it.
-    pub range: Range<usize>,
-}
+use super::Field;
 
 /// What comes next.
 #[derive(Clone, Copy)]
-enum Next {
+pub enum Next {
+    /// An Ethernet header.
     Ethernet,
+    /// What this Ethernet type says.
     Type(u16),
+    /// What this IP protocol says.
     Ip(u8),
+    /// What these UDP ports say.
     Udp(u16, u16),
+    /// Nothing that is understood.
     Data,
 }
 
-/// The layers of an Ethernet frame. The last is `Data` if bytes are left.
-pub fn layers(frame: &[u8]) -> Vec<Layer> {
-    let mut layers = Vec::new();
-    let mut at = 0;
-    let mut end = frame.len();
-    let mut next = Next::Ethernet;
-    while at < end && layers.len() < LAYERS {
-        let rest = &frame[at..end];
-        let decoded = match next {
-            Next::Ethernet => ethernet(rest),
-            Next::Type(kind) => by_type(kind, rest),
-            Next::Ip(protocol) => by_protocol(protocol, rest),
-            Next::Udp(src, dst) => by_udp_port(src, dst, rest),
-            Next::Data => None,
-        };
-        let Some(header) = decoded.filter(|header| header.len > 0 && header.len <= rest.len()) else { break };
-        if let Some(payload) = header.payload {
-            // An IP header says where its datagram ends; what is behind it is padding.
-            end = end.min(at + header.len + payload);
-        }
-        let mut fields = header.fields;
-        for field in &mut fields {
-            field.range = field.range.start + at..field.range.end + at;
-        }
-        layers.push(Layer { name: header.name, range: at..at + header.len, fields });
-        at += header.len;
-        next = header.next;
-    }
-    for (name, range) in [("Data", at..end.max(at)), ("Padding", end.max(at)..frame.len())] {
-        if !range.is_empty() {
-            let length = Field { name: "length", value: range.len().to_string(), range: range.clone() };
-            layers.push(Layer { name, range, fields: vec![length] });
-        }
-    }
-    layers
+/// One decoded header; ranges count from its first byte.
+pub struct Header {
+    /// Name of the protocol.
+    pub name: &'static str,
+    /// Its length in bytes.
+    pub len: usize,
+    /// Its fields.
+    pub fields: Vec<Field>,
+    /// What comes next.
+    pub next: Next,
+    /// Bytes that follow it, where it says so.
+    pub payload: Option<usize>,
 }
 
-/// One decoded header; ranges count from its first byte.
-struct Header {
-    name: &'static str,
-    len: usize,
-    fields: Vec<Field>,
-    next: Next,
-    /// Bytes that follow it, where it says so.
-    payload: Option<usize>,
+/// Decodes the header that `next` says `data` begins with; none if it is cut, wrong, or not known.
+pub fn decode(next: Next, data: &[u8]) -> Option<Header> {
+    match next {
+        Next::Ethernet => ethernet(data),
+        Next::Type(kind) => by_type(kind, data),
+        Next::Ip(protocol) => by_protocol(protocol, data),
+        Next::Udp(src, dst) => by_udp_port(src, dst, data),
+        Next::Data => None,
+    }
 }
 
 fn header(name: &'static str, len: usize, next: Next, fields: Vec<Field>) -> Option<Header> {
@@ -416,194 +374,5 @@ fn by_udp_port(src: u16, dst: u16, data: &[u8]) -> Option<Header> {
             header("GENEVE", 8 + options, Next::Type(kind), fields)
         }
         _ => None,
-    }
-}
-
-/// How a field or a layer compares with what was before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// As before.
-    Same,
-    /// Another value than before.
-    Changed,
-    /// Not there before.
-    Added,
-}
-
-/// For each layer of `after`, and each of its fields, how it compares with `before`; and the names of the layers that are
-/// gone. Layers are paired from the innermost outwards, because headers come and go at the front.
-pub fn compare(before: &[Layer], after: &[Layer]) -> (Vec<(Change, Vec<Change>)>, Vec<&'static str>) {
-    let pairs = pair(before, after);
-    let changes = after.iter().zip(&pairs).map(|(layer, partner)| {
-        let Some(old) = partner.map(|index| &before[index]) else {
-            return (Change::Added, vec![Change::Added; layer.fields.len()]);
-        };
-        let fields: Vec<Change> = layer
-            .fields
-            .iter()
-            .map(|field| match old.fields.iter().find(|old| old.name == field.name) {
-                None => Change::Added,
-                Some(old) if old.value == field.value => Change::Same,
-                Some(_) => Change::Changed,
-            })
-            .collect();
-        let same =
-            fields.iter().all(|change| *change == Change::Same) && old.fields.len() == layer.fields.len();
-        (if same { Change::Same } else { Change::Changed }, fields)
-    });
-    let gone =
-        (0..before.len()).filter(|index| !pairs.contains(&Some(*index))).map(|index| before[index].name);
-    (changes.collect(), gone.collect())
-}
-
-/// For each layer of `after` the layer of `before` that it was: the longest common sequence of names, from the inside out.
-fn pair(before: &[Layer], after: &[Layer]) -> Vec<Option<usize>> {
-    // `common[i][j]`: how many of the first i and j layers can be paired. Few layers: a table is cheap.
-    let mut common = vec![vec![0_usize; after.len() + 1]; before.len() + 1];
-    for (i, old) in before.iter().enumerate() {
-        for (j, new) in after.iter().enumerate() {
-            common[i + 1][j + 1] =
-                if old.name == new.name { common[i][j] + 1 } else { common[i][j + 1].max(common[i + 1][j]) };
-        }
-    }
-    let mut pairs = vec![None; after.len()];
-    let (mut i, mut j) = (before.len(), after.len());
-    while i > 0 && j > 0 {
-        if before[i - 1].name == after[j - 1].name {
-            pairs[j - 1] = Some(i - 1);
-            (i, j) = (i - 1, j - 1);
-        } else if common[i - 1][j] >= common[i][j - 1] {
-            i -= 1;
-        } else {
-            j -= 1;
-        }
-    }
-    pairs
-}
-
-#[cfg(test)]
-mod tests {
-    use etherparse::PacketBuilder;
-
-    use super::*;
-
-    fn udp_frame(ttl: u8, payload: &[u8]) -> Vec<u8> {
-        let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
-            .ipv4([10, 0, 0, 1], [10, 0, 0, 2], ttl)
-            .udp(1000, 2000);
-        let mut frame = Vec::new();
-        builder.write(&mut frame, payload).unwrap();
-        frame
-    }
-
-    fn names(layers: &[Layer]) -> Vec<&'static str> {
-        layers.iter().map(|layer| layer.name).collect()
-    }
-
-    fn value<'a>(layers: &'a [Layer], layer: &str, field: &str) -> &'a str {
-        let layer = layers.iter().find(|one| one.name == layer).unwrap();
-        &layer.fields.iter().find(|one| one.name == field).unwrap().value
-    }
-
-    #[test]
-    fn a_udp_packet() {
-        let layers = layers(&udp_frame(64, &[1, 2, 3]));
-        assert_eq!(names(&layers), ["Ethernet", "IPv4", "UDP", "Data"]);
-        assert_eq!(value(&layers, "Ethernet", "src"), "02:00:00:00:00:01");
-        assert_eq!(value(&layers, "IPv4", "dst"), "10.0.0.2");
-        assert_eq!(value(&layers, "UDP", "dst"), "2000");
-        assert_eq!(layers[3].range, 42..45);
-    }
-
-    #[test]
-    fn tunnels_are_looked_into() {
-        let inner = udp_frame(64, &[9]);
-        let mut vxlan = vec![8, 0, 0, 0, 0, 0, 42, 0];
-        vxlan.extend(&inner);
-        let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([1; 4], [2; 4], 64).udp(5555, 4789);
-        let mut frame = Vec::new();
-        builder.write(&mut frame, &vxlan).unwrap();
-        let layers = layers(&frame);
-        assert_eq!(names(&layers), ["Ethernet", "IPv4", "UDP", "VXLAN", "Ethernet", "IPv4", "UDP", "Data"]);
-        assert_eq!(value(&layers, "VXLAN", "vni"), "42");
-    }
-
-    #[test]
-    fn padding_is_told_from_data() {
-        let mut frame = udp_frame(64, &[]);
-        frame.resize(60, 0);
-        assert_eq!(names(&layers(&frame)), ["Ethernet", "IPv4", "UDP", "Padding"]);
-    }
-
-    #[test]
-    fn ranges_cover_the_frame_without_gaps() {
-        let mut frame = udp_frame(64, &[7; 20]);
-        frame.extend([0; 9]);
-        for cut in 0..=frame.len() {
-            let layers = layers(&frame[..cut]);
-            let mut at = 0;
-            for layer in &layers {
-                assert_eq!(layer.range.start, at, "cut at {cut}");
-                assert!(layer.fields.iter().all(|field| field.range.end <= cut));
-                at = layer.range.end;
-            }
-            assert_eq!(at, cut);
-        }
-    }
-
-    #[test]
-    fn nothing_panics_on_noise() {
-        // Every Ethernet type and protocol that is looked into, with all bytes alike behind it.
-        let types = [0x8100, 0x88a8, 0x0800, 0x86dd, 0x0806, 0x8035, 0x8847, 0x6558, 0x894f, 100];
-        for kind in types {
-            for byte in 0..=255_u8 {
-                for len in [0, 1, 3, 7, 19, 27, 39, 63, 200] {
-                    let mut frame = vec![2; 12];
-                    frame.extend(u16::to_be_bytes(kind));
-                    frame.extend(std::iter::repeat_n(byte, len));
-                    let layers = layers(&frame);
-                    assert_eq!(layers.last().unwrap().range.end, frame.len());
-                }
-            }
-        }
-        for protocol in 0..=255_u8 {
-            for byte in [0, 1, 0x45, 0x60, 0xff] {
-                let mut frame = udp_frame(64, &[byte; 40]);
-                frame[23] = protocol;
-                frame[34..].fill(byte);
-                assert!(!layers(&frame).is_empty());
-            }
-        }
-    }
-
-    #[test]
-    fn changes_are_found() {
-        let (before, after) = (layers(&udp_frame(64, &[])), layers(&udp_frame(63, &[])));
-        let (changes, gone) = compare(&before, &after);
-        assert!(gone.is_empty());
-        assert_eq!((changes[0].0, changes[1].0, changes[2].0), (Change::Same, Change::Changed, Change::Same));
-        let changed: Vec<&str> = after[1]
-            .fields
-            .iter()
-            .zip(&changes[1].1)
-            .filter(|(_, change)| **change == Change::Changed)
-            .map(|(field, _)| field.name)
-            .collect();
-        assert_eq!(changed, ["ttl", "csum"]);
-    }
-
-    #[test]
-    fn pushed_and_popped_headers_are_told() {
-        let frame = udp_frame(64, &[]);
-        let mut tagged = frame.clone();
-        tagged.splice(12..12, [0x81, 0, 0, 10]);
-        let (plain, tagged) = (layers(&frame), layers(&tagged));
-        let (changes, gone) = compare(&plain, &tagged);
-        assert_eq!(changes[1].0, Change::Added);
-        assert_eq!(changes[2].0, Change::Same);
-        assert!(gone.is_empty());
-        let (changes, gone) = compare(&tagged, &plain);
-        assert_eq!(changes[1].0, Change::Same);
-        assert_eq!(gone, ["802.1Q"]);
     }
 }
