@@ -1,7 +1,7 @@
 //! A datapath with its bridges, as the world sees it: the only place in `sim` that knows how a switch is driven.
 
 use datapath::action::text::format_actions;
-use datapath::openflow::bridge::{self, FailMode, PriorityTags, VlanConfig};
+use datapath::openflow::bridge::{FailMode, PriorityTags, VlanConfig};
 use datapath::packet::{Batch, Packet};
 use datapath::pipeline::Datapath;
 use datapath::stats::{DropReason, PassCounters};
@@ -10,7 +10,7 @@ use datapath::trace::{FlowId, Trace};
 use datapath::types::{MacAddr, OfPort, PortNo, Time};
 
 use crate::random::Stream;
-use crate::scenario::{self, PortConfig, SwitchConfig};
+use crate::scenario::{PortConfig, SwitchConfig};
 
 /// Why a command did nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,8 +194,8 @@ impl SwitchNode {
         let mut device = Device::new(&config.name, DeviceKind::Dummy, self.made_up_mac(&config.name));
         device.mtu = config.mtu.map_or(device.mtu, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
         device.capabilities = config.offload;
-        device.rx_ip = rx_checksum(config.rx_ip_csum);
-        device.rx_l4 = rx_checksum(config.rx_l4_csum);
+        device.rx_ip = config.rx_ip_csum;
+        device.rx_l4 = config.rx_l4_csum;
         device.rx_tso_segsz = config.rx_tso;
         let spec = PortSpec {
             device,
@@ -361,25 +361,9 @@ const BASE_BYTES: usize = 2 << 20;
 /// About what a datapath flow takes in the datapath and the slow path.
 const FLOW_BYTES: usize = 4096;
 
-fn rx_checksum(checksum: scenario::RxChecksum) -> datapath::switch::RxChecksum {
-    match checksum {
-        scenario::RxChecksum::Unknown => datapath::switch::RxChecksum::Unknown,
-        scenario::RxChecksum::Good => datapath::switch::RxChecksum::Good,
-        scenario::RxChecksum::Bad => datapath::switch::RxChecksum::Bad,
-        scenario::RxChecksum::Partial => datapath::switch::RxChecksum::Partial,
-    }
-}
-
 fn vlan_config(config: &PortConfig) -> VlanConfig {
-    let mode = config.vlan_mode.map(|mode| match mode {
-        scenario::VlanMode::Access => bridge::VlanMode::Access,
-        scenario::VlanMode::Trunk => bridge::VlanMode::Trunk,
-        scenario::VlanMode::NativeTagged => bridge::VlanMode::NativeTagged,
-        scenario::VlanMode::NativeUntagged => bridge::VlanMode::NativeUntagged,
-        scenario::VlanMode::Dot1qTunnel => bridge::VlanMode::Dot1qTunnel,
-    });
     VlanConfig {
-        mode,
+        mode: config.vlan_mode,
         tag: config.tag.map(|tag| tag.get()),
         trunks: config.trunks.iter().map(|vlan| vlan.get()).collect(),
         cvlans: config.cvlans.iter().map(|vlan| vlan.get()).collect(),

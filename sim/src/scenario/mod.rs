@@ -69,7 +69,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datapath::offload::Capabilities;
+use datapath::openflow::bridge::VlanMode;
 use datapath::stats::DropReason;
+use datapath::switch::RxChecksum;
 use datapath::types::{MacAddr, Span, Time, VlanId};
 
 use crate::capture::Pacing;
@@ -226,48 +228,6 @@ pub struct PortConfig {
     pub kind: PortKind,
     /// Its place in the file.
     pub span: Range<usize>,
-}
-
-/// `vlan-mode` (ovs-vswitchd.conf.db(5), Port table).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VlanMode {
-    /// One VLAN, without tags.
-    Access,
-    /// Tags only.
-    Trunk,
-    /// A trunk whose `tag` VLAN leaves tagged.
-    NativeTagged,
-    /// A trunk whose `tag` VLAN leaves without a tag.
-    NativeUntagged,
-    /// 802.1ad: tags of customers inside one service VLAN.
-    Dot1qTunnel,
-}
-
-impl VlanMode {
-    /// The word that files and ovs-vsctl use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Access => "access",
-            Self::Trunk => "trunk",
-            Self::NativeTagged => "native-tagged",
-            Self::NativeUntagged => "native-untagged",
-            Self::Dot1qTunnel => "dot1q-tunnel",
-        }
-    }
-}
-
-/// What a simulated port says about a checksum of what it receives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RxChecksum {
-    /// Nothing.
-    #[default]
-    Unknown,
-    /// Verified, and right.
-    Good,
-    /// Verified, and wrong.
-    Bad,
-    /// Not filled in yet.
-    Partial,
 }
 
 /// What a port is.

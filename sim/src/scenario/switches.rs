@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 
 use datapath::offload::Capabilities;
+use datapath::openflow::bridge::VlanMode;
+use datapath::switch::RxChecksum;
 use datapath::types::{MacAddr, VlanId};
 
 use super::parse::{MAX_MTU, block};
 use super::reader::{Fields, Value};
-use super::{PortConfig, PortKind, RxChecksum, Setting, SwitchConfig, TunnelProtocol, VlanMode};
+use super::{PortConfig, PortKind, Setting, SwitchConfig, TunnelProtocol};
 use crate::diagnostic::Diagnostic;
 
 /// Largest OpenFlow number of a switch's port (`OFPP_MAX` is the first reserved one).
@@ -33,14 +35,6 @@ const CHECKSUMS: [(&str, RxChecksum); 4] = [
     ("good", RxChecksum::Good),
     ("bad", RxChecksum::Bad),
     ("partial", RxChecksum::Partial),
-];
-
-const VLAN_MODES: [(&str, VlanMode); 5] = [
-    ("access", VlanMode::Access),
-    ("trunk", VlanMode::Trunk),
-    ("native-tagged", VlanMode::NativeTagged),
-    ("native-untagged", VlanMode::NativeUntagged),
-    ("dot1q-tunnel", VlanMode::Dot1qTunnel),
 ];
 
 const TUNNELS: [(&str, TunnelProtocol); 3] =
@@ -100,7 +94,7 @@ fn port(value: &Value<'_>) -> Option<PortConfig> {
     };
     let trunks = vlans(fields.take("trunks"));
     let vlan_mode_value = fields.take("vlan-mode");
-    let vlan_mode = vlan_mode_value.and_then(|value| value.word(&VLAN_MODES));
+    let vlan_mode = vlan_mode_value.and_then(|value| value.word(&VlanMode::WORDS));
     let cvlans = vlans(fields.take("cvlans"));
     if let (Some(value), Some(mode), None) = (vlan_mode_value, vlan_mode, tag)
         && matches!(

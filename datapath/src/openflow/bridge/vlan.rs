@@ -59,6 +59,27 @@ pub enum VlanMode {
     Dot1qTunnel,
 }
 
+impl VlanMode {
+    /// Every mode, by the word that the database and scenario files use.
+    pub const WORDS: [(&'static str, Self); 5] = [
+        ("access", Self::Access),
+        ("trunk", Self::Trunk),
+        ("native-tagged", Self::NativeTagged),
+        ("native-untagged", Self::NativeUntagged),
+        ("dot1q-tunnel", Self::Dot1qTunnel),
+    ];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, mode)| *mode == self).map_or("", |(word, _)| word)
+    }
+
+    /// The mode of a word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(word, _)| *word == name).map(|&(_, mode)| mode)
+    }
+}
+
 /// Whether packets in VLAN 0 keep a tag for their priority (`other_config:priority-tags` of OVS's `Port`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PriorityTags {

@@ -1,7 +1,7 @@
 //! `ovs-appctl` and `ovs-dpctl`: packets, traces, learned addresses; flows and counters are in `appctl_dp`.
 
 use super::super::Switch;
-use super::{CommandError, refused};
+use super::{CommandError, bad_flow_text, bad_text, refused};
 use crate::flow::text::parse_key;
 use crate::flow::{Flow, Payload, compose, compose_len};
 use crate::openflow::bridge::BridgeId;
@@ -23,7 +23,7 @@ impl Switch {
                 let bridge = bridge.as_ref().map(|bridge| bridge.text.as_str());
                 let packet = packet.as_ref().map(|packet| packet.text.as_str());
                 let options = TraceOptions { names: *names, side_effects: *generate };
-                self.trace_text(bridge, &flow.text, packet, options, now)
+                self.trace_text(bridge, flow, packet, options, now)
             }
             Verb::FdbShow(bridge) => self.fdb_show(bridge.as_ref(), now),
             Verb::FdbFlush(bridge) => {
@@ -140,27 +140,27 @@ impl Switch {
     ///
     /// # Errors
     /// If the flow is not understood, or is at no port.
-    pub fn trace_text(
+    fn trace_text(
         &mut self,
         bridge: Option<&str>,
-        flow: &str,
+        flow: &Word,
         packet: Option<&str>,
         options: TraceOptions,
         now: Time,
     ) -> Result<String, CommandError> {
         self.settle(now, &mut Off);
+        // A flow in datapath syntax has parentheses and says its port by number or name in the datapath.
         let (mut key, at) = match bridge {
-            Some(name) => {
+            Some(name) if !flow.text.contains('(') => {
                 let id = self.bridge_id(name).map_err(|_| refused(format!("{name}: no such bridge")))?;
                 let bridge =
                     self.ofproto().bridge(id).ok_or_else(|| refused(format!("{name}: no such bridge")))?;
-                let parsed =
-                    parse_match(flow, bridge).map_err(|error| refused(format!("{flow}: {error}")))?;
+                let parsed = parse_match(&flow.text, bridge).map_err(|error| bad_text(flow, error))?;
                 let port = OfPort(parsed.flow.in_port as u16);
                 let odp = bridge.port(port).and_then(|port| port.odp_port).unwrap_or(PortNo::NONE);
                 (Flow { in_port: odp.0, ..parsed.flow }, Some((id, port)))
             }
-            None => (parse_key(flow, Some(self)).map_err(|error| refused(format!("{flow}: {error}")))?, None),
+            _ => (parse_key(&flow.text, Some(self)).map_err(|error| bad_flow_text(flow, error))?, None),
         };
         if let Some(text) = packet {
             let bytes = hex(text).ok_or_else(|| refused("Trailing garbage in packet data"))?;

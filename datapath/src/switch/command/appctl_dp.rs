@@ -1,10 +1,11 @@
 //! `dpctl/*`, `dpif/*`, `dpif-netdev/*`: datapath flows by hand, dumps, counters.
 
 use super::super::{DumpOptions, Switch};
-use super::{CommandError, refused};
+use super::{CommandError, bad_flow_text, refused};
 use crate::action::text::parse_actions;
 use crate::cache::{FlowView, Ufid};
 use crate::flow::text::{FlowSyntax, ParsedFlow};
+use crate::openflow::command::Word;
 use crate::openflow::command::appctl::{Appctl, Verb};
 use crate::pipeline::FlowPut;
 use crate::trace::{FlowId, Off};
@@ -17,7 +18,11 @@ impl Switch {
                 if let Some(filter) = filter {
                     return Err(refused(format!("dump-flows: filter={} is not supported here", filter.text)));
                 }
-                let _ = kinds; // Everything is in this datapath.
+                // Nothing is offloaded here, so the flows are those of the datapath or none.
+                let here = |kind: &String| matches!(kind.as_str(), "ovs" | "all" | "non-offloaded");
+                if !kinds.is_empty() && !kinds.iter().any(here) {
+                    return Ok(String::new());
+                }
                 let bridge = match bridge {
                     Some(name) => Some(self.bridge_id(&name.text).map_err(refused)?),
                     None => None,
@@ -32,9 +37,9 @@ impl Switch {
                 Ok(flows.map(|flow| self.flow_text(&flow, options, now) + "\n").collect())
             }
             Verb::PutFlow { flow, actions, create, modify, clear, .. } => {
-                let parsed = self.datapath_flow(&flow.text)?;
+                let parsed = self.datapath_flow(flow)?;
                 let actions = parse_actions(&actions.text, Some(self))
-                    .map_err(|error| refused(format!("parsing actions: {error}")))?;
+                    .map_err(|error| bad_flow_text(actions, error))?;
                 let put = FlowPut {
                     key: &parsed.key,
                     mask: &parsed.mask,
@@ -50,12 +55,12 @@ impl Switch {
                 Ok(String::new())
             }
             Verb::DelFlow { flow, .. } => {
-                let id = self.find_datapath_flow(&flow.text)?;
+                let id = self.find_datapath_flow(flow)?;
                 self.remove_flow(id, now, &mut Off);
                 Ok(String::new())
             }
             Verb::GetFlow(flow) => {
-                let id = self.find_datapath_flow(&flow.text)?;
+                let id = self.find_datapath_flow(flow)?;
                 let text = self
                     .datapath()
                     .flows()
@@ -73,12 +78,12 @@ impl Switch {
         }
     }
 
-    fn datapath_flow(&self, text: &str) -> Result<ParsedFlow, CommandError> {
-        FlowSyntax::new(Some(self)).flow(text).map_err(|error| refused(format!("parsing flow key: {error}")))
+    fn datapath_flow(&self, word: &Word) -> Result<ParsedFlow, CommandError> {
+        FlowSyntax::new(Some(self)).flow(&word.text).map_err(|error| bad_flow_text(word, error))
     }
 
-    fn find_datapath_flow(&self, text: &str) -> Result<FlowId, CommandError> {
-        let parsed = self.datapath_flow(text)?;
+    fn find_datapath_flow(&self, word: &Word) -> Result<FlowId, CommandError> {
+        let parsed = self.datapath_flow(word)?;
         let flows = self.datapath().flows();
         let id = match parsed.ufid {
             Some(ufid) => flows.find_ufid(Ufid(ufid)),

@@ -7,12 +7,16 @@ mod appctl;
 mod appctl_dp;
 mod ofctl;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod vsctl;
 
 use thiserror::Error;
 
 use super::Switch;
-use crate::openflow::command::{Command, ParseError, parse};
+use crate::flow;
+use crate::openflow::command::{Command, ParseError, ParseErrorKind, Word, parse};
+use crate::openflow::text;
 use crate::types::Time;
 
 /// Why a command did nothing.
@@ -24,6 +28,18 @@ pub enum CommandError {
     /// It is understood and cannot be carried out.
     #[error("{0}")]
     Refused(String),
+}
+
+/// A refusal of a rule, group or match, at its word of the command.
+fn bad_text(word: &Word, error: text::TextError) -> CommandError {
+    let (offset, kind) = (error.offset, ParseErrorKind::Text(Box::new(error)));
+    ParseError { offset, ..word.refuse("ovs-ofctl", kind) }.into()
+}
+
+/// A refusal of a datapath flow or of datapath actions, at its word of the command.
+fn bad_flow_text(word: &Word, error: flow::text::TextError) -> CommandError {
+    let (offset, kind) = (error.offset, ParseErrorKind::FlowText(Box::new(error)));
+    ParseError { offset, ..word.refuse("ovs-appctl", kind) }.into()
 }
 
 /// A refusal with any error's text.

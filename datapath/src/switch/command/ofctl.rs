@@ -1,35 +1,35 @@
 //! `ovs-ofctl`: rules, groups and ports of a bridge.
 
 use super::super::Switch;
-use super::{CommandError, refused};
+use super::{CommandError, bad_text, refused};
 use crate::openflow::Match;
 use crate::openflow::bridge::{BridgeId, FragmentHandling, PortFlags, Rule, RuleFilter};
+use crate::openflow::command::Word;
 use crate::openflow::command::ofctl::{Ofctl, OfctlOptions, Verb};
 use crate::openflow::flow_mod::FlowModCommand;
 use crate::openflow::group::GroupModCommand;
 use crate::openflow::protocol::{OfVersion, Protocols};
 use crate::openflow::text::{
-    Names, NoNames, RuleStats, RuleText, group_to_text, parse_flow_mod, parse_group_mod, parse_port,
+    Names, NoNames, RuleStats, RuleText, TextError, group_to_text, parse_flow_mod, parse_group_mod,
+    parse_port,
 };
 use crate::openflow::wire::{received, received_match};
-use crate::types::{OfPort, Time};
+use crate::types::{OfPort, Span, Time};
 
 impl Switch {
     pub(super) fn ofctl(&mut self, call: &Ofctl, now: Time) -> Result<String, CommandError> {
         match &call.verb {
             Verb::FlowMod { bridge, command, text } => {
-                let text = text.as_ref().map_or("", |text| &text.text);
-                self.flow_mod_text(&bridge.text, *command, text, &call.options, now)?;
+                self.flow_mod_text(&bridge.text, *command, text.as_ref(), &call.options, now)?;
             }
             Verb::GroupMod { bridge, command, text } => {
-                let text = text.as_ref().map_or("", |text| &text.text);
-                self.group_mod_text(&bridge.text, *command, text, &call.options, now)?;
+                self.group_mod_text(&bridge.text, *command, text.as_ref(), &call.options, now)?;
             }
             Verb::DumpFlows(bridge, text) => {
                 self.credit(now);
-                return self.rules_text(&bridge.text, text.as_ref().map_or("", |text| &text.text), call, now);
+                return self.rules_text(&bridge.text, text.as_ref(), call, now);
             }
-            Verb::DumpGroups(bridge, _) => return self.groups_text(&bridge.text, call),
+            Verb::DumpGroups(bridge, group) => return self.groups_text(&bridge.text, group.as_ref(), call),
             Verb::ModPort { bridge, port, change } => {
                 self.mod_port(&bridge.text, &port.text, &change.text)?;
             }
@@ -85,12 +85,12 @@ impl Switch {
         &mut self,
         bridge: &str,
         command: FlowModCommand,
-        text: &str,
+        text: Option<&Word>,
         options: &OfctlOptions,
         now: Time,
     ) -> Result<(), CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let parsed = parse_flow_mod(text, command, names).map_err(ofctl_error)?;
+        let parsed = read(text, |text| parse_flow_mod(text, command, names))?;
         let version = version_for(options, parsed.protocols)?;
         let mut change = parsed.flow_mod;
         change.actions = received(version, &change.actions, &change.rule_match);
@@ -103,12 +103,12 @@ impl Switch {
         &mut self,
         bridge: &str,
         command: GroupModCommand,
-        text: &str,
+        text: Option<&Word>,
         options: &OfctlOptions,
         now: Time,
     ) -> Result<(), CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let mut change = parse_group_mod(text, command, names).map_err(ofctl_error)?;
+        let mut change = read(text, |text| parse_group_mod(text, command, names))?;
         // OpenFlow 1.0 has no groups.
         let version =
             options.versions.iter().copied().rfind(|&v| v != OfVersion::Of10).unwrap_or(OfVersion::Of15);
@@ -119,29 +119,40 @@ impl Switch {
         self.ofproto_mut().group_mod(id, &change, now).map(drop).map_err(ofctl_error)
     }
 
-    fn rules_text(&self, bridge: &str, text: &str, call: &Ofctl, now: Time) -> Result<String, CommandError> {
+    fn rules_text(
+        &self,
+        bridge: &str,
+        text: Option<&Word>,
+        call: &Ofctl,
+        now: Time,
+    ) -> Result<String, CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let wanted = parse_flow_mod(text, FlowModCommand::Delete, names)
-            .map_err(|error| refused(format!("ovs-ofctl: {error}")))?
-            .flow_mod;
-        let everything = Match::catch_all();
+        let wanted = read(text, |text| parse_flow_mod(text, FlowModCommand::Delete, names))?.flow_mod;
+        if let Some((field, _)) = call.options.sort.first() {
+            return Err(refused(format!("ovs-ofctl: --sort={field} is not supported here")));
+        }
         let filter = RuleFilter {
             table: wanted.table,
-            rule_match: if text.is_empty() { &everything } else { &wanted.rule_match },
+            rule_match: &wanted.rule_match,
             cookie: (wanted.cookie, wanted.cookie_mask),
             out_port: wanted.out_port,
             out_group: wanted.out_group,
         };
         let Some(found) = self.ofproto().bridge(id) else { return Ok(String::new()) };
         let shown: &dyn Names = if call.options.names == Some(true) { found } else { &NoNames };
+        let version = dump_version(&call.options);
+        let nicira = version == OfVersion::Of10;
+        let seconds = |span: Span| span.0 / 1_000_000_000;
         let line = |rule: &Rule| {
             let stats = self.ofproto().rule_stats(rule.id);
             let counters = RuleStats {
                 duration_ns: now.since(rule.created).0,
                 packets: stats.packets,
                 bytes: stats.bytes,
-                idle_age: None,
-                hard_age: None,
+                // OpenFlow itself does not tell them; Nicira's extension of 1.0 does.
+                idle_age: nicira.then(|| seconds(now.since(stats.used))),
+                hard_age: (nicira && rule.modified != rule.created)
+                    .then(|| seconds(now.since(rule.modified))),
             };
             let text = RuleText {
                 cookie: rule.cookie,
@@ -156,17 +167,38 @@ impl Switch {
             };
             format!(" {}\n", text.to_text((!call.options.no_stats).then_some(&counters), shown))
         };
-        Ok(found.find_rules(&filter).iter().map(|rule| line(rule)).collect())
+        let mut text = if call.options.no_stats { String::new() } else { reply_header("FLOW", version, 4) };
+        text.extend(found.find_rules(&filter).iter().map(|rule| line(rule)));
+        Ok(text)
     }
 
-    fn groups_text(&self, bridge: &str, call: &Ofctl) -> Result<String, CommandError> {
+    fn groups_text(&self, bridge: &str, group: Option<&Word>, call: &Ofctl) -> Result<String, CommandError> {
         let (id, _) = self.named_bridge(bridge)?;
         let Some(found) = self.ofproto().bridge(id) else { return Ok(String::new()) };
         let shown: &dyn Names = if call.options.names == Some(true) { found } else { &NoNames };
+        let version = dump_version(&call.options);
+        // Buckets have numbers in OpenFlow 1.5, and in Nicira's extension of 1.0.
+        let bucket_ids = matches!(version, OfVersion::Of10 | OfVersion::Of15);
         let line = |group: &crate::openflow::bridge::Group| {
-            format!(" {}\n", group_to_text(group.id, group.kind, &group.buckets, &group.props, true, shown))
+            format!(
+                " {}\n",
+                group_to_text(group.id, group.kind, &group.buckets, &group.props, bucket_ids, shown)
+            )
         };
-        Ok(found.groups().iter().map(|group| line(group)).collect())
+        let wanted = match group {
+            Some(word) => {
+                let id: u32 = word
+                    .text
+                    .parse()
+                    .map_err(|_| refused(format!("ovs-ofctl: {} is not a group", word.text)))?;
+                Some(id)
+            }
+            None => None,
+        };
+        let groups = found.groups().iter().filter(|group| wanted.is_none_or(|id| group.id == id));
+        let mut text = reply_header("GROUP_DESC", version, 2);
+        text.extend(groups.map(|group| line(group)));
+        Ok(text)
     }
 
     fn mod_port(&mut self, bridge: &str, port: &str, change: &str) -> Result<(), CommandError> {
@@ -204,6 +236,29 @@ impl Switch {
             self.configure_device(&name, |device| device.admin_up = !flags.down).map_err(refused)?;
         }
         Ok(())
+    }
+}
+
+/// The version that a dump is asked in: the first of those allowed.
+fn dump_version(options: &OfctlOptions) -> OfVersion {
+    options.versions.first().copied().unwrap_or(OfVersion::Of10)
+}
+
+/// The line that ovs-ofctl writes above a reply. Its transaction id, which counts messages there, is always the same here:
+/// that of a first request, which in OpenFlow 1.0 follows others that find out the format (`nicira_xid`).
+fn reply_header(kind: &str, version: OfVersion, nicira_xid: u32) -> String {
+    let name = OfVersion::NAMES.iter().find(|(v, _)| *v == version).map_or("", |(_, name)| name);
+    match name.strip_prefix("OpenFlow1") {
+        Some(minor) if version != OfVersion::Of10 => format!("OFPST_{kind} reply (OF1.{minor}) (xid=0x2):\n"),
+        _ => format!("NXST_{kind} reply (xid={nicira_xid:#x}):\n"),
+    }
+}
+
+/// Reads a word of text; without one, nothing is read: everything is meant.
+fn read<T>(word: Option<&Word>, parse: impl FnOnce(&str) -> Result<T, TextError>) -> Result<T, CommandError> {
+    match word {
+        Some(word) => parse(&word.text).map_err(|error| bad_text(word, error)),
+        None => parse("").map_err(ofctl_error),
     }
 }
 

@@ -1,13 +1,15 @@
 //! What columns of the database mean for ports, devices, bridges and the switch.
 
-use super::super::Switch;
 use super::super::device::{Device, DeviceKind, RxChecksum};
 use super::super::ports::PortSpec;
+use super::super::{Switch, SwitchConfig};
 use super::{CommandError, refused};
 use crate::offload::Capabilities;
 use crate::openflow::bridge::{BridgeId, FailMode, PriorityTags, VlanMode};
 use crate::openflow::command::datum::{Atom, Datum};
 use crate::openflow::command::vsctl::Setting;
+use crate::openflow::mac_learning::{DEFAULT_IDLE_SECS, DEFAULT_MAX_ENTRIES};
+use crate::pipeline::Config;
 use crate::types::{MacAddr, OfPort, Span, Time};
 
 fn numbers(value: &Datum) -> Vec<u16> {
@@ -25,16 +27,7 @@ pub(super) fn set_port(spec: &mut PortSpec, setting: &Setting) -> Result<(), Com
         "trunks" => spec.vlan.trunks = numbers(value),
         "cvlans" => spec.vlan.cvlans = numbers(value),
         "protected" => spec.protected = value.as_bool().unwrap_or(false),
-        "vlan_mode" => {
-            spec.vlan.mode = match value.as_str() {
-                None => None,
-                Some("access") => Some(VlanMode::Access),
-                Some("trunk") => Some(VlanMode::Trunk),
-                Some("native-tagged") => Some(VlanMode::NativeTagged),
-                Some("native-untagged") => Some(VlanMode::NativeUntagged),
-                Some(_) => Some(VlanMode::Dot1qTunnel),
-            }
-        }
+        "vlan_mode" => spec.vlan.mode = value.as_str().and_then(VlanMode::from_name),
         "other_config" => {
             if let Some(tags) = value.get("priority-tags") {
                 spec.vlan.priority_tags = match tags {
@@ -165,7 +158,9 @@ impl Switch {
                     let mac: MacAddr = mac.parse().map_err(refused)?;
                     self.configure_device(name, |device| device.mac = mac).map_err(refused)?;
                 }
-                if let Some(on) = value.get("forward-bpdu") {
+                // Without a key, the whole column is replaced: what it does not say has its default again.
+                let whole = !setting.by_key;
+                if let Some(on) = value.get("forward-bpdu").or(whole.then_some("false")) {
                     self.ofproto_mut().set_forward_bpdu(id, on == "true").map_err(refused)?;
                 }
                 let number = |key: &str| match value.get(key) {
@@ -175,7 +170,8 @@ impl Switch {
                         .map_err(|_| refused(format!("{key}={text} is not a number"))),
                     None => Ok(None),
                 };
-                let (age, size) = (number("mac-aging-time")?, number("mac-table-size")?);
+                let age = number("mac-aging-time")?.or(whole.then_some(DEFAULT_IDLE_SECS));
+                let size = number("mac-table-size")?.or(whole.then_some(DEFAULT_MAX_ENTRIES as u64));
                 if let Some(table) = self.ofproto_mut().mac_table_mut(id) {
                     if let Some(age) = age {
                         table.set_idle_time(age);
@@ -199,8 +195,10 @@ impl Switch {
 
     /// Applies a column of `Open_vSwitch`.
     pub(super) fn set_switch(&mut self, setting: &Setting, now: Time) -> Result<(), CommandError> {
-        if setting.column.name != "other_config" {
-            return Ok(());
+        match setting.column.name {
+            "other_config" => {}
+            "bridges" => return Err(refused("column bridges cannot be set here: use add-br and del-br")),
+            _ => return Ok(()),
         }
         let value = &setting.value;
         let number = |key: &str| match value.get(key) {
@@ -209,8 +207,11 @@ impl Switch {
             }
             None => Ok(None),
         };
-        let mut config = *self.datapath().config();
-        let mut own = *self.config();
+        // Without a key, the whole column is replaced: what it does not say has its default again.
+        let (mut config, mut own) = match setting.by_key {
+            true => (*self.datapath().config(), *self.config()),
+            false => (Config::default(), SwitchConfig::default()),
+        };
         if let Some(limit) = number("vlan-limit")? {
             // 0 is as many as there can be.
             config.vlan_limit = if limit == 0 { 2 } else { limit.min(2) as u8 };

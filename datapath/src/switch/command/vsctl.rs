@@ -21,6 +21,9 @@ struct NewPort {
 
 impl Switch {
     pub(super) fn vsctl(&mut self, call: &Vsctl, now: Time) -> Result<String, CommandError> {
+        if call.oneline {
+            return Err(refused("ovs-vsctl: --oneline is not supported here"));
+        }
         let mut text = String::new();
         let mut new_ports = Vec::new();
         for command in &call.commands {
