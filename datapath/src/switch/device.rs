@@ -99,18 +99,19 @@ impl Device {
 }
 
 /// The datapath number that a dummy datapath would choose for a port of this name: the first number in it, plus 100 if it starts
-/// with `br`; else the smallest that is free (`choose_port()` of OVS `lib/dpif-netdev.c`).
-pub fn choose_port_number(name: &str, is_free: impl Fn(u32) -> bool) -> Option<u32> {
+/// with `br`; else the smallest that is free (`choose_port()` of OVS `lib/dpif-netdev.c`). A bridge's own port gets a number above
+/// 100 whatever its name, other than in OVS, so that bridge `s1` leaves 1 to the port called `1`.
+pub fn choose_port_number(name: &str, local: bool, is_free: impl Fn(u32) -> bool) -> Option<u32> {
     let digits: String =
         name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
-    let base = if name.starts_with("br") { 100 } else { 0 };
+    let base = if local || name.starts_with("br") { 100 } else { 0 };
     if let Ok(number) = digits.parse::<u16>() {
         let wanted = base + u32::from(number);
         if wanted != 0 && is_free(wanted) {
             return Some(wanted);
         }
     }
-    (1..=u32::from(u16::MAX)).find(|&number| is_free(number))
+    (if local { 100 } else { 1 }..=u32::from(u16::MAX)).find(|&number| is_free(number))
 }
 
 #[cfg(test)]
@@ -120,10 +121,12 @@ mod tests {
     #[test]
     fn numbers_follow_names() {
         let free = |_| true;
-        assert_eq!(choose_port_number("p1", free), Some(1));
-        assert_eq!(choose_port_number("br0", free), Some(100));
-        assert_eq!(choose_port_number("eth0", free), Some(1));
-        assert_eq!(choose_port_number("p7", |number| number != 7), Some(1));
-        assert_eq!(choose_port_number("vx", |number| number > 2), Some(3));
+        assert_eq!(choose_port_number("p1", false, free), Some(1));
+        assert_eq!(choose_port_number("br0", true, free), Some(100));
+        assert_eq!(choose_port_number("s1", true, free), Some(101));
+        assert_eq!(choose_port_number("left", true, free), Some(100));
+        assert_eq!(choose_port_number("eth0", false, free), Some(1));
+        assert_eq!(choose_port_number("p7", false, |number| number != 7), Some(1));
+        assert_eq!(choose_port_number("vx", false, |number| number > 2), Some(3));
     }
 }

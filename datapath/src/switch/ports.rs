@@ -182,8 +182,8 @@ impl Switch {
             DeviceKind::Patch => None,
             DeviceKind::Dummy | DeviceKind::DummyPmd | DeviceKind::Internal => {
                 let free = |number| !self.ports.contains_key(&PortNo(number));
-                let number =
-                    choose_port_number(name, free).ok_or_else(|| SwitchError::NoNumber(name.clone()))?;
+                let number = choose_port_number(name, spec.of_port == Some(OfPort::LOCAL), free)
+                    .ok_or_else(|| SwitchError::NoNumber(name.clone()))?;
                 Some(PortNo(number))
             }
         };

@@ -157,7 +157,14 @@ impl World {
     ) -> Result<(), WorldError> {
         match self.switches[switch].node.command(self.now, argv) {
             Ok(_) => Ok(()),
-            Err(failure) => Err(self.scenario_error(Diagnostic::new(span.clone(), failure.message))),
+            Err(failure) => {
+                // The line is the last word.
+                let from = match failure.word {
+                    Some((arg, offset)) if arg + 1 == argv.len() => (span.start + offset).min(span.end),
+                    Some(_) | None => span.start,
+                };
+                Err(self.scenario_error(Diagnostic::new(from..span.end, failure.message)))
+            }
         }
     }
 }
