@@ -92,8 +92,10 @@ pub enum Event {
     Action {
         /// Packet.
         packet: PacketId,
-        /// Flow, if it runs for one.
+        /// Flow, if it runs for one. A packet that missed runs its actions before a flow has them.
         flow: Option<FlowId>,
+        /// The action's word in OVS text ([`crate::action::Action::word`]).
+        word: &'static str,
         /// Position in the (outermost) list.
         index: u16,
         /// Nesting depth.

@@ -148,10 +148,10 @@ pub fn event(event: &Event, names: &dyn Names) -> String {
             None => format!("flow {} installed", flow.0),
         },
         Event::Remove { flow } => format!("flow {} removed", flow.0),
-        Event::Action { flow, index, depth, .. } => {
+        Event::Action { flow, word, index, depth, .. } => {
             let text = flow.filter(|_| depth == 0).and_then(|flow| names.action(flow, index));
             let nested = if depth > 0 { format!(" at depth {depth}") } else { String::new() };
-            text.map_or_else(|| format!("action number {index}{nested}"), |text| format!("action: {text}"))
+            text.map_or_else(|| format!("action: {word}{nested}"), |text| format!("action: {text}"))
         }
         Event::OffloadChange { before, after, why, .. } => {
             format!("offload {}: {} -> {}", self::why(why), offloads(before), offloads(after))
@@ -306,11 +306,14 @@ mod tests {
             ),
             (Event::Install { packet, flow: FlowId(4) }, "flow 4 installed"),
             (
-                Event::Action { packet, flow: Some(FlowId(3)), index: 0, depth: 0 },
+                Event::Action { packet, flow: Some(FlowId(3)), word: "push_vlan", index: 0, depth: 0 },
                 "action: push_vlan(vid=1,pcp=0)",
             ),
-            (Event::Action { packet, flow: Some(FlowId(3)), index: 1, depth: 0 }, "action number 1"),
-            (Event::Action { packet, flow: None, index: 0, depth: 2 }, "action number 0 at depth 2"),
+            (
+                Event::Action { packet, flow: Some(FlowId(3)), word: "output", index: 1, depth: 0 },
+                "action: output",
+            ),
+            (Event::Action { packet, flow: None, word: "set", index: 0, depth: 2 }, "action: set at depth 2"),
             (
                 Event::OffloadChange { packet, before: good, after: none, why: OffloadWhy::Prepared },
                 "offload finished in software for the port: ip=good l4=partial tcp -> none",

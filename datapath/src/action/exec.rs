@@ -35,7 +35,7 @@ pub trait Engine {
     /// Takes back an empty list.
     fn give_list(&mut self, list: Packets);
     /// Told before each action.
-    fn before(&mut self, packets: &[Box<Packet>], index: usize, depth: u8);
+    fn before(&mut self, packets: &[Box<Packet>], action: &Action, index: usize, depth: u8);
     /// Told after an action changed a packet's headers. `before` are its offload flags as they were.
     fn changed(&mut self, packet: &Packet, before: Offloads);
 }
@@ -47,7 +47,7 @@ pub fn execute<E: Engine>(engine: &mut E, packets: &mut Packets, actions: &[Acti
     }
     let end = actions.iter().rposition(consumes).map_or(0, |last| last + 1);
     for (index, action) in actions[..end].iter().enumerate() {
-        engine.before(packets, index, depth);
+        engine.before(packets, action, index, depth);
         let last = index + 1 == end;
         match action {
             Action::Output(port) => lend(engine, packets, last, |engine, packets| {

@@ -125,6 +125,44 @@ pub enum Action {
     },
 }
 
+/// The word for [`Action::Output`], whose text is the port alone.
+pub const OUTPUT: &str = "output";
+
+impl Action {
+    /// The word that names the action in OVS text (`format_odp_action` of `lib/odp-util.c`), without its arguments.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Output(_) => OUTPUT,
+            Self::Trunc(_) => "trunc",
+            Self::Userspace(_) => "userspace",
+            Self::Set(_) | Self::SetMasked(_) => "set",
+            Self::PushVlan { .. } => "push_vlan",
+            Self::PopVlan => "pop_vlan",
+            Self::PushMpls { .. } => "push_mpls",
+            Self::PopMpls(_) => "pop_mpls",
+            Self::Hash(_) => "hash",
+            Self::Recirc(_) => "recirc",
+            Self::Clone(_) => "clone",
+            Self::Sample { .. } => "sample",
+            Self::CheckPktLen { .. } => "check_pkt_len",
+            Self::Meter(_) => "meter",
+            Self::CtClear => "ct_clear",
+            Self::Ct(_) => "ct",
+            Self::PushEth { .. } => "push_eth",
+            Self::PopEth => "pop_eth",
+            Self::PushNsh(_) => "push_nsh",
+            Self::PopNsh => "pop_nsh",
+            Self::TnlPush(_) => "tnl_push",
+            Self::TnlPop(_) => "tnl_pop",
+            Self::LbOutput(_) => "lb_output",
+            Self::Drop(_) => "drop",
+            Self::AddMpls { .. } => "add_mpls",
+            Self::DecTtl(_) => "dec_ttl",
+            Self::Psample { .. } => "psample",
+        }
+    }
+}
+
 /// The header that `push_nsh` pushes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PushNsh {

@@ -7,7 +7,7 @@ use super::datapath::Datapath;
 use super::scratch::{Group, Level};
 use super::upcall::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::action::exec::{Engine, Packets, execute};
-use crate::action::{Action, Userspace, check};
+use crate::action::{Action, OUTPUT, Userspace, check};
 use crate::cache::{KeyBatch, NO_FLOW, Pending, Run};
 use crate::flow::Flow;
 use crate::offload::Offloads;
@@ -341,7 +341,7 @@ impl<'a, U: Upcall, T: Trace> Processing<'a, U, T> {
         for _ in 0..group.count {
             if let Some(packet) = level.packets[i & (BATCH - 1)].take() {
                 let id = PacketId(packet.md.id);
-                self.trace.event(|| Event::Action { packet: id, flow, index: 0, depth: 0 });
+                self.trace.event(|| Event::Action { packet: id, flow, word: OUTPUT, index: 0, depth: 0 });
                 port.queue.push(packet);
             }
             i = usize::from(level.groups.next[i & (BATCH - 1)]);
@@ -447,11 +447,12 @@ impl<U: Upcall, T: Trace> Engine for Processing<'_, U, T> {
         self.dp.scratch.give_list(list);
     }
 
-    fn before(&mut self, packets: &[Box<Packet>], index: usize, depth: u8) {
+    fn before(&mut self, packets: &[Box<Packet>], action: &Action, index: usize, depth: u8) {
         if T::ON {
             for packet in packets {
                 let (packet, flow, index) = (PacketId(packet.md.id), self.flow, index as u16);
-                self.trace.event(|| Event::Action { packet, flow, index, depth });
+                let word = action.word();
+                self.trace.event(|| Event::Action { packet, flow, word, index, depth });
             }
         }
     }

@@ -80,7 +80,8 @@ fn packet(n: u64) -> Vec<(Event, Option<Vec<u8>>)> {
         return events;
     }
     if n.is_multiple_of(3) {
-        events.push((Event::Action { packet, flow: Some(flow), index: 0, depth: 0 }, None));
+        events
+            .push((Event::Action { packet, flow: Some(flow), word: "push_vlan", index: 0, depth: 0 }, None));
         frame.splice(12..12, [0x81, 0, 0, 10]);
         events.push((Event::Recirc { packet, id: RecircId(1), depth: 1 }, Some(frame.clone())));
         events.push((Event::Lookup { packet, tier: Tier::Simple, hit: Some(FlowId(2)), subtables: 0 }, None));
@@ -255,7 +256,7 @@ impl Engine for FakeEngine {
             Event::Upcall { .. } => "upcall".into(),
             Event::Install { flow, .. } => format!("flow {} installed", flow.0),
             Event::Remove { flow } => format!("flow {} removed", flow.0),
-            Event::Action { index, .. } => format!("action {index}"),
+            Event::Action { word, .. } => format!("action: {word}"),
             Event::OffloadChange { before, after, .. } => {
                 format!("offload: {} to {}", describe::offloads(*before), describe::offloads(*after))
             }

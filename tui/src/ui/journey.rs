@@ -136,7 +136,13 @@ mod tests {
     }
 
     fn way() -> VecDeque<Entry> {
-        let action = |packet| Event::Action { packet: PacketId(packet), flow: None, index: 0, depth: 0 };
+        let action = |packet| Event::Action {
+            packet: PacketId(packet),
+            flow: None,
+            word: "output",
+            index: 0,
+            depth: 0,
+        };
         VecDeque::from([
             entry(0, rx(1, Offloads::IP_GOOD), Some(&[1, 1])),
             entry(1, rx(2, Offloads::empty()), Some(&[2, 2])),
