@@ -1,4 +1,4 @@
-//! Whether names that a scenario uses are names that it has.
+//! Whether names that a scenario uses are names that it has, and whether its rules and groups can be read.
 //!
 //! Bridges and ports that `ovs` steps make are not known before they run: a name that occurs as a word in any of their
 //! commands is taken for one, and is looked up when it is needed.
@@ -6,8 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use datapath::openflow::text::{TextError, parse_flow_mod, parse_group_mod};
+use datapath::openflow::{FlowModCommand, GroupModCommand};
+use datapath::types::{OfPort, TableId};
+
 use super::reader::Context;
-use super::{LinkWhich, Place, Scenario, StepAction};
+use super::{Block, LinkWhich, Place, Scenario, StepAction};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::quantity::show_time;
 
@@ -18,6 +22,7 @@ pub(super) fn check(cx: &Context<'_>, scenario: &Scenario) {
     checker.duplicates();
     checker.links();
     checker.steps();
+    checker.tables();
 }
 
 struct Names<'a> {
@@ -63,6 +68,24 @@ impl<'a> Names<'a> {
     }
 }
 
+/// A switch's ports, as rules may name them. Which number a port will get does not matter to whether a rule can be read.
+struct PortNames<'a>(&'a BTreeSet<&'a str>, &'a str);
+
+impl datapath::openflow::text::Names for PortNames<'_> {
+    fn port(&self, name: &str) -> Option<OfPort> {
+        (name == self.1 || self.0.contains(name)).then_some(OfPort(1))
+    }
+    fn port_name(&self, _port: OfPort) -> Option<&str> {
+        None
+    }
+    fn table(&self, _name: &str) -> Option<TableId> {
+        None
+    }
+    fn table_name(&self, _table: TableId) -> Option<&str> {
+        None
+    }
+}
+
 struct Checker<'a> {
     cx: &'a Context<'a>,
     scenario: &'a Scenario,
@@ -70,6 +93,26 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
+    /// Rules and groups of the file are read here already, so that what is wrong with them is told with all the rest.
+    fn tables(&self) {
+        for switch in &self.scenario.switches {
+            let Some(ports) = self.names.switches.get(switch.name.as_str()) else { continue };
+            let names = PortNames(ports, &switch.name);
+            self.block(&switch.groups, |line| parse_group_mod(line, GroupModCommand::Add, &names).err());
+            self.block(&switch.flows, |line| parse_flow_mod(line, FlowModCommand::Add, &names).err());
+        }
+    }
+
+    fn block(&self, block: &Option<Block>, wrong: impl Fn(&str) -> Option<TextError>) {
+        for line in block.iter().flat_map(|block| &block.lines) {
+            if let Some(error) = wrong(&line.text) {
+                let start = (line.span.start + error.offset).min(line.span.end);
+                let end = (start + error.word.len()).min(line.span.end);
+                self.cx.error(Diagnostic::new(start..end, error.to_string()));
+            }
+        }
+    }
+
     fn duplicates(&self) {
         for host in &self.scenario.hosts {
             if self.names.switches.contains_key(host.name.as_str()) {

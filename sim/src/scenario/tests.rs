@@ -34,7 +34,7 @@ other-config = { emc-insert-inv-prob = 1, smc-enable = true }
 flows = '''
 table=0 priority=10 in_port=1,tcp actions=ct(zone=1,table=1)
 # a comment
-table=1 ct_state=+trk \
+table=1 ip,ct_state=+trk \
   actions=ct(commit,zone=1),output:vx
 '''
 
@@ -90,8 +90,8 @@ fn a_good_file() {
     assert_eq!(names, [("1", Some(1)), ("vx", None), ("up", Some(7))]);
     let flows = switch.flows.as_ref().unwrap();
     assert_eq!(flows.lines.len(), 2);
-    assert!(flows.lines[1].text.starts_with("table=1 ct_state=+trk  actions=ct"), "{:?}", flows.lines[1]);
-    assert!(text[flows.lines[1].span.clone()].starts_with("table=1 ct_state=+trk"));
+    assert!(flows.lines[1].text.starts_with("table=1 ip,ct_state=+trk  actions=ct"), "{:?}", flows.lines[1]);
+    assert!(text[flows.lines[1].span.clone()].starts_with("table=1 ip,ct_state=+trk"));
     let link = &scenario.links[0];
     assert_eq!(
         (link.forward.loss, link.backward.loss),
@@ -123,6 +123,12 @@ ip  = ["10.0.0.1/33", "fd00::1"]
 [switch.s1]
 port.1 = { offload = ["ts0"], vlan-mode = "access" }
 port.x = { number = 1 }
+groups = "group_id=1,type=al,bucket=output:1"
+flows = """
+in_port=y actions=drop
+ip,nw_dst=1.2.3.4/99 actions=drop
+in_port=x actions=frob
+"""
 
 [[link]]
 ends  = ["h1", "s1:2"]

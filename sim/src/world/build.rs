@@ -57,9 +57,13 @@ pub(super) fn world(
         scenario: Arc::clone(&scenario),
     };
     world.connect_hosts();
+    let mut wrong = Vec::new();
     for (index, config) in scenario.switches.iter().enumerate() {
         world.switches.push(empty_switch(seed, &config.name));
-        set_up(&mut world, index, config)?;
+        set_up(&mut world, index, config, &mut wrong)?;
+    }
+    if !wrong.is_empty() {
+        return Err(WorldError::Scenario(Box::new(Diagnostics::new(Arc::clone(&scenario.file), wrong))));
     }
     for switch in 0..world.switches.len() {
         world.refresh_ports(switch);
@@ -91,43 +95,55 @@ pub(super) fn empty_switch(seed: u64, name: &str) -> SwitchState {
     }
 }
 
-fn set_up(world: &mut World, index: usize, config: &SwitchConfig) -> Result<(), WorldError> {
+/// Makes a switch as its section says. What is `wrong` with its parts is collected, so that it is told all at once; a
+/// command of its `ovs` block fails at once, since those behind it build on it.
+fn set_up(
+    world: &mut World,
+    index: usize,
+    config: &SwitchConfig,
+    wrong: &mut Vec<Diagnostic>,
+) -> Result<(), WorldError> {
     let now = world.now;
-    let refuse = |world: &World, span: &std::ops::Range<usize>, message: String| {
-        world.scenario_error(Diagnostic::new(span.clone(), message))
-    };
     for setting in &config.other_config {
         let value = format!("other_config:{}={}", setting.key, setting.value);
         let argv = ["ovs-vsctl", "set", "Open_vSwitch", ".", value.as_str()];
-        world.set_up_command(index, &argv, &setting.span)?;
+        wrong.extend(world.set_up_command(index, &argv, &setting.span).err());
     }
     if let Err(message) = world.switches[index].node.add_bridge(now, config) {
-        return Err(refuse(world, &config.span, message));
+        wrong.push(Diagnostic::new(config.span.clone(), message));
+        return Ok(());
     }
     for port in &config.ports {
         match &port.kind {
             PortKind::Simulated => {}
             PortKind::Tunnel { .. } => {
                 let message = format!("port `{}`: tunnel ports are not supported yet", port.name);
-                return Err(refuse(world, &port.span, message));
+                wrong.push(Diagnostic::new(port.span.clone(), message));
+                continue;
             }
             PortKind::Tap(_) | PortKind::Packet(_) | PortKind::Dpdk(_) => {
                 let message = format!("port `{}` is a real port, which virtual time cannot drive", port.name);
-                return Err(refuse(world, &port.span, message));
+                wrong.push(Diagnostic::new(port.span.clone(), message));
+                continue;
             }
         }
         if let Err(message) = world.switches[index].node.add_port(&config.name, port) {
-            return Err(refuse(world, &port.span, message));
+            wrong.push(Diagnostic::new(port.span.clone(), message));
         }
     }
     let lines = |block: &Option<crate::scenario::Block>| {
         block.iter().flat_map(|b| b.lines.clone()).collect::<Vec<_>>()
     };
     for line in lines(&config.groups) {
-        world.set_up_command(index, &["ovs-ofctl", "add-group", &config.name, &line.text], &line.span)?;
+        let argv = ["ovs-ofctl", "add-group", &config.name, &line.text];
+        wrong.extend(world.set_up_command(index, &argv, &line.span).err());
     }
     for line in lines(&config.flows) {
-        world.set_up_command(index, &["ovs-ofctl", "add-flow", &config.name, &line.text], &line.span)?;
+        let argv = ["ovs-ofctl", "add-flow", &config.name, &line.text];
+        wrong.extend(world.set_up_command(index, &argv, &line.span).err());
+    }
+    if !wrong.is_empty() {
+        return Ok(());
     }
     for line in lines(&config.ovs) {
         world.run_line(Some(index), &line)?;
@@ -154,7 +170,7 @@ impl World {
         switch: usize,
         argv: &[&str],
         span: &std::ops::Range<usize>,
-    ) -> Result<(), WorldError> {
+    ) -> Result<(), Diagnostic> {
         match self.switches[switch].node.command(self.now, argv) {
             Ok(_) => Ok(()),
             Err(failure) => {
@@ -163,7 +179,7 @@ impl World {
                     Some((arg, offset)) if arg + 1 == argv.len() => (span.start + offset).min(span.end),
                     Some(_) | None => span.start,
                 };
-                Err(self.scenario_error(Diagnostic::new(from..span.end, failure.message)))
+                Err(Diagnostic::new(from..span.end, failure.message))
             }
         }
     }

@@ -68,10 +68,16 @@ fn rules_say_where_packets_go() {
 fn wrong_rules_point_into_their_file_and_nothing_is_done() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-    file("rules.txt", "ip,actions=drop\n  tcp,actions=frobnicate\n");
+    file("rules.txt", "ip,actions=drop\n  tcp,actions=frobnicate\nin_port=nowhere,actions=drop\n");
     let capture = golden("arp-ping.pcap");
     let args = ["replay", &capture, "--rules", "rules.txt", "--out", "o"];
-    let ran = run_in(dir.path(), &args).code(2).complains(&["rules.txt:2:", "frobnicate", "^"]);
+    let ran = run_in(dir.path(), &args).code(2).complains(&[
+        "rules.txt:2:",
+        "frobnicate",
+        "^",
+        "rules.txt:3:",
+        "nowhere",
+    ]);
     assert_eq!(ran.out, "");
     assert!(!dir.path().join("o").exists());
     run_in(dir.path(), &["replay", &capture, "--rules", "gone.txt"]).code(2).complains(&["gone.txt"]);
