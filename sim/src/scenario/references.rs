@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use datapath::openflow::text::{TextError, parse_flow_mod, parse_group_mod};
 use datapath::openflow::{FlowModCommand, GroupModCommand};
-use datapath::types::{OfPort, TableId};
+use datapath::types::OfPort;
 
 use super::reader::Context;
 use super::{Block, LinkWhich, Place, Scenario, StepAction};
@@ -74,15 +74,6 @@ struct PortNames<'a>(&'a BTreeSet<&'a str>, &'a str);
 impl datapath::openflow::text::Names for PortNames<'_> {
     fn port(&self, name: &str) -> Option<OfPort> {
         (name == self.1 || self.0.contains(name)).then_some(OfPort(1))
-    }
-    fn port_name(&self, _port: OfPort) -> Option<&str> {
-        None
-    }
-    fn table(&self, _name: &str) -> Option<TableId> {
-        None
-    }
-    fn table_name(&self, _table: TableId) -> Option<&str> {
-        None
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct ReplayState {
     path: PathBuf,
     files: Arc<dyn Files + Send + Sync>,
     on: Option<Place>,
-    map: Vec<(String, Place)>,
+    map: Vec<Mapped>,
     filter: Option<Filter>,
     options: ReplayOptions,
     open: Option<Replay<Reader, OpenFile>>,
@@ -36,6 +36,16 @@ pub(super) struct ReplayState {
     next: Option<NextFrame>,
     /// Frames of interfaces that are not mapped to a place.
     unmapped: u64,
+}
+
+/// An interface of a capture, and where its frames go.
+#[derive(Clone, Debug)]
+struct Mapped {
+    /// Its name, or its number in decimal.
+    interface: String,
+    place: Place,
+    /// Whether the capture had a frame of it.
+    seen: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -108,7 +118,11 @@ impl ReplayState {
             path: request.path,
             files,
             on: request.on,
-            map: request.map,
+            map: request
+                .map
+                .into_iter()
+                .map(|(interface, place)| Mapped { interface, place, seen: false })
+                .collect(),
             filter,
             options,
             open: None,
@@ -146,12 +160,19 @@ impl ReplayState {
             let interface = replayed.record.interface;
             let name =
                 replay.interfaces().get(interface as usize).and_then(|interface| interface.name.clone());
+            let number = interface.to_string();
+            let mapped = self
+                .map
+                .iter_mut()
+                .find(|mapped| Some(&mapped.interface) == name.as_ref() || mapped.interface == number);
+            let mapped = mapped.map(|mapped| {
+                mapped.seen = true;
+                &mapped.place
+            });
             if self.filter.as_ref().is_some_and(|filter| !filter.matches(&frame)) {
                 continue;
             }
-            let number = interface.to_string();
-            let mapped = self.map.iter().find(|(key, _)| Some(key) == name.as_ref() || *key == number);
-            if let Some(place) = mapped.map(|(_, place)| place).or(self.on.as_ref()) {
+            if let Some(place) = mapped.or(self.on.as_ref()) {
                 let place = place.clone();
                 self.next = Some(NextFrame { at: Time(replayed.depart_ns), place, frame });
                 return Ok(());
@@ -170,6 +191,10 @@ impl ReplayState {
         if let Some(replay) = &self.open {
             lines.extend(replay.notes().lines().map(|line| format!("{name}: {line}")));
             lines.extend(replay.frame_counts().lines().map(|line| format!("{name}: {line}")));
+        }
+        for mapped in self.map.iter().filter(|mapped| !mapped.seen) {
+            let Mapped { interface, place, .. } = mapped;
+            lines.push(format!("{name}: no frame of interface {interface}, which is mapped to {place}"));
         }
         if self.unmapped > 0 {
             lines.push(format!(

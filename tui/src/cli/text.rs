@@ -12,7 +12,7 @@ use datapath::openflow::text::{
     parse_match, without_comment,
 };
 use datapath::openflow::{FlowMod, FlowModCommand};
-use datapath::types::{OfPort, PortNo, TableId};
+use datapath::types::{OfPort, PortNo};
 use sim::diagnostic::{Diagnostic, Diagnostics, SourceFile};
 
 use super::args::{Language, PortNumber, TextArgs};
@@ -226,13 +226,5 @@ impl Names for Ports<'_> {
 
     fn port_name(&self, port: OfPort) -> Option<&str> {
         self.list.iter().find(|one| one.number == u32::from(port.0)).map(|one| one.name.as_str())
-    }
-
-    fn table(&self, _name: &str) -> Option<TableId> {
-        None
-    }
-
-    fn table_name(&self, _table: TableId) -> Option<&str> {
-        None
     }
 }

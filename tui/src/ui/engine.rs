@@ -13,7 +13,7 @@ use datapath::packet::Packet;
 use datapath::pipeline::Datapath;
 use datapath::stats::DropReason;
 use datapath::trace::{Event, FlowId};
-use datapath::types::{OfPort, PortNo, TableId, Time};
+use datapath::types::{OfPort, PortNo, Time};
 use sim::describe;
 use sim::history::History;
 use sim::node::switch::{PortInfo, SwitchNode};
@@ -252,18 +252,6 @@ impl PortNames for Ports {
 impl Names for Ports {
     fn port(&self, name: &str) -> Option<OfPort> {
         self.0.iter().find(|one| one.name == name).map(|one| OfPort(one.of_port))
-    }
-
-    fn port_name(&self, _port: OfPort) -> Option<&str> {
-        None
-    }
-
-    fn table(&self, _name: &str) -> Option<TableId> {
-        None
-    }
-
-    fn table_name(&self, _table: TableId) -> Option<&str> {
-        None
     }
 }
 

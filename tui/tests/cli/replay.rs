@@ -110,6 +110,14 @@ fn interfaces_go_to_the_ports_they_are_mapped_to() {
     let (left, right) = (number(&ports["left"]["rx_packets"]), number(&ports["right"]["rx_packets"]));
     assert!(left > 0 && right > 0, "{ports}");
     assert_eq!(left + right, total);
+    assert_eq!(report["warnings"].as_array().map(Vec::len), Some(0), "{}", report["warnings"]);
+}
+
+#[test]
+fn an_interface_that_the_capture_does_not_have_is_told() {
+    let report = report(&[&golden("router.pcapng"), "--map", "0=left", "--map", "eth9=right"]);
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("no frame of interface eth9, which is mapped to br0:right"), "{warnings}");
 }
 
 #[test]

@@ -5,36 +5,31 @@
 use super::scan::c_int;
 use crate::types::{OfPort, TableId};
 
-/// Where names come from: a bridge, or nothing.
+/// Where names come from: a bridge, or nothing. Each kind of name has none unless it is overridden.
 pub trait Names {
     /// The port of this name.
-    fn port(&self, name: &str) -> Option<OfPort>;
+    fn port(&self, _name: &str) -> Option<OfPort> {
+        None
+    }
     /// The name of this port, where ports are to be shown by name.
-    fn port_name(&self, port: OfPort) -> Option<&str>;
+    fn port_name(&self, _port: OfPort) -> Option<&str> {
+        None
+    }
     /// The table of this name.
-    fn table(&self, name: &str) -> Option<TableId>;
+    fn table(&self, _name: &str) -> Option<TableId> {
+        None
+    }
     /// The name of this table, where tables are to be shown by name.
-    fn table_name(&self, table: TableId) -> Option<&str>;
+    fn table_name(&self, _table: TableId) -> Option<&str> {
+        None
+    }
 }
 
 /// No names: numbers only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNames;
 
-impl Names for NoNames {
-    fn port(&self, _name: &str) -> Option<OfPort> {
-        None
-    }
-    fn port_name(&self, _port: OfPort) -> Option<&str> {
-        None
-    }
-    fn table(&self, _name: &str) -> Option<TableId> {
-        None
-    }
-    fn table_name(&self, _table: TableId) -> Option<&str> {
-        None
-    }
-}
+impl Names for NoNames {}
 
 /// Reserved ports and their names; where a port has two, the first is printed.
 const RESERVED: [(OfPort, &str); 10] = [

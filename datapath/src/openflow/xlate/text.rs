@@ -25,14 +25,6 @@ impl Names for PortsOf<'_> {
     fn port_name(&self, port: OfPort) -> Option<&str> {
         self.0.and_then(|bridge| bridge.port(port)).map(|port| port.name.as_str())
     }
-
-    fn table(&self, _name: &str) -> Option<TableId> {
-        None
-    }
-
-    fn table_name(&self, _table: TableId) -> Option<&str> {
-        None
-    }
 }
 
 impl<'a> Ctx<'a, '_> {
