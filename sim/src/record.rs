@@ -15,6 +15,8 @@ pub struct Departure<'a> {
     pub time: Time,
     /// The step that ran last; none before the first.
     pub step: Option<usize>,
+    /// The datapath.
+    pub switch: usize,
     /// The bridge.
     pub bridge: &'a str,
     /// The port.
@@ -25,10 +27,46 @@ pub struct Departure<'a> {
     pub frame: &'a [u8],
 }
 
+/// A frame that comes to a switch's port.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// When.
+    pub time: Time,
+    /// The datapath.
+    pub switch: usize,
+    /// The bridge.
+    pub bridge: &'a str,
+    /// The port.
+    pub port: &'a str,
+    /// Place in its batch, from 0: what leaves is told after the last frame of the batch.
+    pub index: usize,
+    /// The frame.
+    pub frame: &'a [u8],
+}
+
+/// A command that ran on a datapath.
+#[derive(Clone, Copy, Debug)]
+pub struct Commanded<'a> {
+    /// When.
+    pub time: Time,
+    /// The datapath.
+    pub switch: usize,
+    /// Its words.
+    pub argv: &'a [&'a str],
+    /// What it printed, or complained about.
+    pub text: &'a str,
+}
+
 /// Wants to know what comes out of a world.
 pub trait Observer {
     /// A frame left a switch's port.
     fn departed(&mut self, departure: &Departure<'_>);
+
+    /// A frame comes to a switch's port.
+    fn arrived(&mut self, _arrival: &Arrival<'_>) {}
+
+    /// A command ran on a datapath; what it made the datapath send is told after it.
+    fn commanded(&mut self, _command: &Commanded<'_>) {}
 
     /// A command of an `ovs` step printed something.
     fn printed(&mut self, step: usize, text: &str);

@@ -4,6 +4,7 @@
 //! shows comes from `sim` and `datapath`.
 
 mod cli;
+mod compare;
 mod diagnostic;
 mod exit;
 mod interrupt;

@@ -2,7 +2,7 @@
 //!
 //! A scenario is a TOML file: hosts, switches, links and steps. [`Scenario::parse`] reads one completely and reports all
 //! of its errors at once, each with line, column, caret and help; nothing is guessed and no field is skipped. Reading a
-//! file never runs anything: the text of OVS commands, flows and filters is checked when the world is built from it.
+//! file never runs anything: rules and groups are read, OVS commands and filters are checked when the world is built.
 //!
 //! ```toml
 //! name    = "what this shows"
@@ -281,6 +281,17 @@ pub struct Line {
     pub text: String,
     /// Its place in the file.
     pub span: Range<usize>,
+}
+
+impl Line {
+    /// Its words, split as a shell does.
+    ///
+    /// # Errors
+    /// A quote that is never closed.
+    pub fn words(&self) -> Result<Vec<String>, String> {
+        let words = crate::world::split_words(&self.text)?;
+        Ok(words.into_iter().map(|(word, _)| word).collect())
+    }
 }
 
 /// One end of a link, or a place to send on or look at: a host (`h1`) or a switch's port (`s1:1`).

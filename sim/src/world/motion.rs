@@ -10,7 +10,7 @@ use sha2::Digest as _;
 
 use super::{Event, Target, World};
 use crate::link::{Fate, FrameSize};
-use crate::record::{Departure, Observer, Watch, WorldEvent};
+use crate::record::{Arrival, Departure, Observer, Watch, WorldEvent};
 use crate::scenario::Place;
 use crate::wire::l2_header_len;
 
@@ -113,7 +113,12 @@ impl World {
         let mut batch = Batch::new();
         let mut packets = packets.into_iter().peekable();
         while packets.peek().is_some() {
-            for mut packet in packets.by_ref().take(BATCH) {
+            let entry = self.switches[switch].ports.ports.get(&port);
+            for (index, mut packet) in packets.by_ref().take(BATCH).enumerate() {
+                if let Some(PortEntry { bridge, name, .. }) = entry {
+                    let (time, frame) = (self.now, packet.data());
+                    observer.arrived(&Arrival { time, switch, bridge, port: name, index, frame });
+                }
                 packet.md.init(port);
                 packet.reset_offsets();
                 self.frames_received += 1;
@@ -152,6 +157,7 @@ impl World {
             let departure = Departure {
                 time: self.now,
                 step: self.current_step,
+                switch,
                 bridge: &bridge,
                 port: &name,
                 to_switch,

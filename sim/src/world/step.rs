@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::replay::{ReplayRequest, pacing_of};
 use super::{Event, Target, World, WorldError};
 use crate::diagnostic::Diagnostic;
-use crate::record::{Observer, Watch};
+use crate::record::{Commanded, Observer, Watch};
 use crate::scenario::{Block, Line, LinkStep, LinkWhich, Send, SendWhat, StepAction};
 
 /// Commands that say nothing about one bridge go to all datapaths; these make something new, on the shared one.
@@ -248,6 +248,8 @@ impl World {
     ) -> Result<String, crate::node::switch::CommandFailure> {
         watch.enter(switch);
         let result = self.switches[switch].node.command(self.now, argv);
+        let text = result.as_ref().map_or_else(|failure| failure.message.as_str(), String::as_str);
+        observer.commanded(&Commanded { time: self.now, switch, argv, text });
         self.refresh_ports(switch);
         self.drain(switch, watch, observer);
         self.ask_for_wakeup(switch, true);
@@ -291,7 +293,7 @@ impl World {
 type ShellWord = (String, Range<usize>);
 
 /// Splits a command line into words as a POSIX shell does: white space, quotes, backslash. No expansion of any kind.
-fn split_words(line: &str) -> Result<Vec<ShellWord>, String> {
+pub(crate) fn split_words(line: &str) -> Result<Vec<ShellWord>, String> {
     let mut words: Vec<ShellWord> = Vec::new();
     let mut word: Option<(String, usize)> = None;
     let mut chars = line.char_indices();

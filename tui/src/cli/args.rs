@@ -33,6 +33,8 @@ pub enum Command {
     Tui(TuiArgs),
     /// Compare what scenarios send with golden captures, or rewrite those.
     Golden(GoldenArgs),
+    /// Run scenarios through the installed Open vSwitch too, and show the first difference.
+    Compare(CompareArgs),
     /// Print OVS text in canonical form, or say what is wrong with it.
     Text(TextArgs),
     /// Measure packets a second and cycles a packet of the datapath on synthetic ports.
@@ -177,6 +179,20 @@ pub enum GoldenAction {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+}
+
+/// Arguments of `recirc compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Scenario files.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Where Open vSwitch is installed: the folder with bin, sbin and share/openvswitch.
+    #[arg(long, value_name = "PREFIX", default_value = "/usr")]
+    pub ovs: PathBuf,
+    /// Show all differences, not the first alone.
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// A language of Open vSwitch.

@@ -2,9 +2,10 @@
 
 mod args;
 mod bench;
+mod compare;
 mod demo;
 mod golden;
-mod load;
+pub mod load;
 mod replay;
 mod run;
 mod text;
@@ -61,6 +62,7 @@ fn run(cli: Cli, out: &mut Output) -> Result<Exit, Failure> {
         Some(Command::Trace(args)) => trace::run(&args, out),
         Some(Command::Tui(args)) => tui::run(&args),
         Some(Command::Golden(args)) => golden::run(&args.action, out),
+        Some(Command::Compare(args)) => compare::run(&args, out),
         Some(Command::Text(args)) => text::run(&args, out),
         Some(Command::Bench(args)) => bench::run(&args, out),
     }

@@ -5,7 +5,7 @@
 
 mod app;
 mod command;
-mod decode;
+pub mod decode;
 mod engine;
 mod filter;
 mod journey;

@@ -79,3 +79,8 @@ pub fn run_with(args: &[&str], input: &[u8]) -> Ran {
     writer.join().unwrap();
     ran(&output)
 }
+
+/// The path of a topology of the repository.
+pub fn topology(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies").join(name).display().to_string()
+}

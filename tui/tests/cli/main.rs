@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
+mod compare;
 mod replay;
 mod run;
 #[cfg(unix)]
