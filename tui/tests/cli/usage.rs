@@ -17,9 +17,8 @@ fn wrong_usage_is_code_2_and_says_what_is_wrong() {
         (&["replay", "a.pcap", "--map", "eth0"], "eth0"),
         (&["bench", "--rounds", "0"], "0"),
         (&["trace", "a.toml"], "--switch"),
-        // Commands that do not exist are not pretended.
+        // A command that does not exist is not pretended.
         (&["live", "a.toml"], "live"),
-        (&["compare", "a.toml"], "compare"),
     ] {
         let ran = run(args).code(2).complains(&["error:", word]);
         assert_eq!(ran.out, "");
