@@ -216,10 +216,10 @@ impl Sender {
         let exact = set.mask == FieldValue::ones(set.field.info().n_bytes * 8);
         if self.version >= OfVersion::Of15 || exact && self.has_set_field() {
             self.put(OfAction::SetField(Box::new(SetField { load: false, ..set.clone() })));
-        } else if self.has_set_field() || !exact {
-            // OVS forgets the mask of fields that OpenFlow 1.0 and 1.1 have actions for; it is kept here.
+        } else if self.has_set_field() {
             self.load(set);
         } else if let Some(actions) = self.legacy(set) {
+            // Those have no mask: as in OVS, one that is not all ones is forgotten.
             self.out.extend(actions);
         } else {
             self.load(set);
@@ -231,7 +231,7 @@ impl Sender {
         }
     }
 
-    /// The actions of OpenFlow 1.0 or 1.1 that set all of a field.
+    /// The actions of OpenFlow 1.0 or 1.1 for a field; they set all of it.
     fn legacy(&mut self, set: &SetField) -> Option<OfActions> {
         let n = set.value.low();
         let of10 = self.version == OfVersion::Of10;

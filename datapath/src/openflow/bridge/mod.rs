@@ -4,6 +4,7 @@
 //! Counterpart: `struct ofproto` and `struct ofproto_dpif` of OVS `ofproto/`.
 
 pub mod group;
+mod learned;
 pub mod port;
 pub mod rule;
 pub mod table;

@@ -168,7 +168,6 @@ pub fn check_actions(actions: &[OfAction]) -> Result<(), RuleError> {
 /// The name of an action that is not carried out yet.
 fn unsupported(action: &OfAction) -> Option<&'static str> {
     match action {
-        OfAction::Learn(_) => Some("learn"),
         OfAction::Ct(_) => Some("ct"),
         OfAction::CtClear => Some("ct_clear"),
         OfAction::Nat(_) => Some("nat"),
@@ -179,8 +178,6 @@ fn unsupported(action: &OfAction) -> Option<&'static str> {
         OfAction::DecNshTtl => Some("dec_nsh_ttl"),
         OfAction::DeleteField(_) => Some("delete_field"),
         OfAction::SetTunnel { .. } => Some("set_tunnel"),
-        OfAction::Multipath(_) => Some("multipath"),
-        OfAction::Bundle(_) => Some("bundle"),
         OfAction::Controller(c) if c.pause => Some("controller(pause)"),
         OfAction::Controller(c) if c.meter_id != 0 => Some("controller(meter_id)"),
         OfAction::Output { .. }
@@ -218,6 +215,9 @@ fn unsupported(action: &OfAction) -> Option<&'static str> {
         | OfAction::FinTimeout { .. }
         | OfAction::Resubmit(_)
         | OfAction::Conjunction { .. }
+        | OfAction::Learn(_)
+        | OfAction::Multipath(_)
+        | OfAction::Bundle(_)
         | OfAction::Note(_)
         | OfAction::Exit
         | OfAction::Clone(_)

@@ -225,6 +225,15 @@ impl Classifier {
         self.lookup_inner(flow, wc, conjunctive, true).map(|entry| entry.id)
     }
 
+    /// Adds to `wc` what a lookup of `flow` depends on because of a rule that is there, but does not count yet: one that was
+    /// made during the translation which looks (OVS keeps it invisible until the next version of the tables).
+    pub fn look_past(flow: &Flow, rule_flow: &Flow, rule_mask: &Flow, wc: &mut Flow) {
+        let mut alone = Subtable::new(rule_mask, &[]);
+        alone.insert(RuleId(0), rule_flow, 0, Arc::new([]), (&[], &mut []));
+        let tries = Tries { fields: &[], tries: &[] };
+        alone.lookup_wc(flow, &tries, &mut TrieResults::default(), wc);
+    }
+
     fn lookup_inner(
         &self,
         flow: &Flow,

@@ -253,7 +253,8 @@ impl Ofproto {
     pub fn flow_mod(&mut self, id: BridgeId, change: &FlowMod, now: Time) -> Result<FlowChange, ConfigError> {
         let bridge = self.bridges.get_mut(&id).map(Arc::make_mut).ok_or(ConfigError::NoBridge)?;
         let mut context = FlowContext { last_rule: &mut self.last_rule, stats: &mut self.rule_stats, now };
-        let done = bridge.apply_flow_mod(change, &mut context)?;
+        let mut done = bridge.apply_flow_mod(change, &mut context)?;
+        self.forget_learned(id, &mut done);
         self.changed |= done != FlowChange::default();
         Ok(done)
     }
@@ -286,6 +287,7 @@ impl Ofproto {
             let found = bridge.find_rules(&filter);
             gone.removed.extend(bridge.remove_rules(&found, &mut self.rule_stats).removed);
         }
+        self.forget_learned(id, &mut gone);
         Ok(gone)
     }
 }

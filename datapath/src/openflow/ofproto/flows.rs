@@ -5,8 +5,10 @@ use crate::action::{Action, Actions, Userspace, UserspaceCookie};
 use crate::flow::Flow;
 use crate::openflow::action::OfAction;
 use crate::openflow::bridge::rule::{Rule, RuleError, check_actions};
-use crate::openflow::bridge::{BridgeId, FlowChange, RuleStats};
-use crate::openflow::xlate::{Cached, XlateIn, XlateOut, require_no_vlan, translate};
+use crate::openflow::bridge::{BridgeId, RuleStats};
+use crate::openflow::xlate::{
+    Cached, XlateIn, XlateOut, clear_non_packet_fields, require_no_vlan, translate,
+};
 use crate::pipeline::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::stats::DropReason;
 use crate::trace::FlowId;
@@ -102,6 +104,7 @@ impl Ofproto {
             used: request.now,
             tcp_flags: request.key.tcp_flags.get(),
         };
+        self.learn_all(&out.cache, request.now);
         self.credit_all(&out.cache, &credit, true, request.now);
         let mask = datapath_mask(&out.mask);
         let actions = installed_actions(&out);
@@ -116,6 +119,7 @@ impl Ofproto {
     fn slow_path(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason> {
         let at = self.locate(request.key).ok_or(DropReason::UpcallError)?;
         let out = self.translate_key(at, request.key, request.now, true);
+        self.learn_all(&out.cache, request.now);
         out.recircs.iter().for_each(|&id| self.recircs.release(id, request.now));
         Ok(UpcallReply { execute: out.actions.into(), install: None })
     }
@@ -173,6 +177,7 @@ impl Ofproto {
         let input =
             XlateIn { bridges, bridge, key, in_port, now, packet_out: Some(actions), dont_send: false };
         let out = translate(&input, effects, None);
+        self.learn_all(&out.cache, now);
         self.credit_all(&out.cache, credit, true, now);
         out.recircs.iter().for_each(|&id| self.recircs.release(id, now));
         Ok(out.actions.into())
@@ -217,6 +222,11 @@ impl Ofproto {
                         self.learning.confirm(bridge, source, credit.used, now);
                     }
                 }
+                Cached::Learn { bridge, ref change, limit } => {
+                    if !learned {
+                        self.learn(bridge, &change.clone(), limit, credit.used, now);
+                    }
+                }
                 Cached::FinTimeout { bridge, rule, idle, hard } => {
                     if credit.tcp_flags & TCP_END != 0 {
                         self.shorten(bridge, rule, idle, hard);
@@ -254,7 +264,7 @@ impl Ofproto {
         let out = self.translate_key(at, key, now, false);
         let wanted = datapath_mask(&out.mask);
         let too_wide = wanted.words().iter().zip(mask.words()).any(|(wanted, has)| wanted & !has != 0);
-        if too_wide {
+        if too_wide || out.avoid_caching {
             self.release(FlowInfo { recircs: out.recircs, ..FlowInfo::default() }, now);
             return Verdict::Delete;
         }
@@ -280,15 +290,18 @@ impl Ofproto {
         for table in self.learning.tables.values_mut() {
             self.changed |= table.run(now);
         }
-        let mut gone = Vec::new();
+        let mut expired = Vec::new();
         for (&id, bridge) in &mut self.bridges {
-            let expired = bridge.expired_rules(&self.rule_stats, now);
-            if !expired.is_empty() {
-                let FlowChange { removed, .. } =
-                    Arc::make_mut(bridge).remove_rules(&expired, &mut self.rule_stats);
-                gone.extend(removed.into_iter().map(|(rule, stats)| (id, rule, stats)));
+            let found = bridge.expired_rules(&self.rule_stats, now);
+            if !found.is_empty() {
+                expired.push((id, Arc::make_mut(bridge).remove_rules(&found, &mut self.rule_stats)));
                 self.changed = true;
             }
+        }
+        let mut gone = Vec::new();
+        for (id, mut done) in expired {
+            self.forget_learned(id, &mut done);
+            gone.extend(done.removed.into_iter().map(|(rule, stats)| (id, rule, stats)));
         }
         gone
     }
@@ -305,6 +318,7 @@ impl Ofproto {
 fn datapath_mask(mask: &Flow) -> Flow {
     let mut mask = *mask;
     mask.in_port = u32::MAX;
+    clear_non_packet_fields(&mut mask);
     require_no_vlan(&mut mask);
     mask
 }

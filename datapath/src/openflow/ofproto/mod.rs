@@ -8,6 +8,7 @@
 
 mod config;
 mod flows;
+mod learn;
 #[cfg(test)]
 mod tests;
 mod trace;

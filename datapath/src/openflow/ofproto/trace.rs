@@ -107,6 +107,9 @@ impl Ofproto {
         };
         let out = translate(&input, effects, Some(&mut story));
         self.recircs.undo(mark);
+        if options.side_effects {
+            self.learn_all(&out.cache, now);
+        }
         let names = PortsOf(self.bridge(bridge).filter(|_| options.names));
         let start = Flow { in_port: u32::from(port.0), actset_output: u32::from(OfPort::UNSET.0), ..*key };
         let mut text = format!("Flow: {}\n", flow_text(&start, &names));

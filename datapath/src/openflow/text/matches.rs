@@ -495,10 +495,8 @@ impl MatchText<'_> {
             ethertype::IPV6 => {
                 self.ipv6("ipv6_src", &f.ipv6_src, &m.ipv6_src);
                 self.ipv6("ipv6_dst", &f.ipv6_dst, &m.ipv6_dst);
-                // The label has 20 bits; OVS writes them with at least five digits.
-                let mask = m.ipv6_label.get();
-                let mask = if mask & 0xfffff == 0xfffff { u32::MAX } else { mask };
-                self.plain_hex("ipv6_label", f.ipv6_label.get(), mask, 7);
+                // OVS writes at least five digits; and the mask, if it has the label's 20 bits only.
+                self.plain_hex("ipv6_label", f.ipv6_label.get(), m.ipv6_label.get(), 7);
             }
             ethertype::NSH => self.nsh(),
             _ => {

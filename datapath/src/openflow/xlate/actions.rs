@@ -124,6 +124,8 @@ impl<'a> Ctx<'a, '_> {
                     return Next::Stop;
                 }
             }
+            OfAction::Multipath(multipath) => self.multipath(multipath),
+            OfAction::Bundle(bundle) => self.bundle(bundle, last, in_bucket),
             OfAction::SetQueue(_) | OfAction::PopQueue => self.queue_action(action),
             OfAction::Resubmit(resubmit) => {
                 self.resubmit(resubmit, last);
@@ -137,6 +139,7 @@ impl<'a> Ctx<'a, '_> {
             OfAction::Conjunction { .. } => {
                 self.say(NodeKind::Error, "executing no-op conjunction action");
             }
+            OfAction::Learn(learn) => self.learn_rule(learn),
             OfAction::Exit => self.exit = true,
             OfAction::Clone(nested) => self.do_actions_on_copy(ActionList::Plain(nested), last),
             OfAction::CheckPktLarger { len, dst } => {
@@ -164,8 +167,7 @@ impl<'a> Ctx<'a, '_> {
             }
             OfAction::Note(_) => {}
             // Refused when rules are added.
-            OfAction::Learn(_)
-            | OfAction::Ct(_)
+            OfAction::Ct(_)
             | OfAction::CtClear
             | OfAction::Nat(_)
             | OfAction::Meter(_)
@@ -174,9 +176,7 @@ impl<'a> Ctx<'a, '_> {
             | OfAction::Decap(_)
             | OfAction::DecNshTtl
             | OfAction::DeleteField(_)
-            | OfAction::SetTunnel { .. }
-            | OfAction::Multipath(_)
-            | OfAction::Bundle(_) => self.say(NodeKind::Error, "action is not supported"),
+            | OfAction::SetTunnel { .. } => self.say(NodeKind::Error, "action is not supported"),
         }
         Next::Go
     }

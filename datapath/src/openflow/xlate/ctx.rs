@@ -135,6 +135,8 @@ pub(super) struct Ctx<'a, 'e> {
     pub(super) slow: u32,
     pub(super) recircs: Vec<RecircId>,
     pub(super) cache: Vec<Cached>,
+    /// Whether this must not stay a datapath flow.
+    pub(super) avoid_caching: bool,
     pub(super) error: Option<XlateError>,
 }
 

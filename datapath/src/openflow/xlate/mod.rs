@@ -11,7 +11,9 @@ mod ctx;
 mod freeze;
 mod group;
 mod hash;
+mod learn;
 mod mpls;
+mod multipath;
 mod normal;
 mod output;
 mod set;
@@ -21,17 +23,20 @@ mod trace;
 mod vlan;
 mod wildcards;
 
+use std::sync::Arc;
+
 use thiserror::Error;
 
 pub(crate) use ctx::{Bridges, Effects};
 pub(crate) use text::PortsOf;
 pub use trace::{NodeKind, XlateTrace};
-pub(crate) use wildcards::require_no_vlan;
+pub(crate) use wildcards::{clear_non_packet_fields, require_no_vlan};
 
 use self::ctx::{ActionList, Ctx, Freezing, encoded_len};
 use super::action::OfAction;
 use super::bridge::BridgeId;
 use super::classifier::RuleId;
+use super::flow_mod::FlowMod;
 use super::mac_learning::MacSource;
 use crate::action::Action;
 use crate::flow::Flow;
@@ -125,6 +130,15 @@ pub enum Cached {
         /// Hard timeout, seconds; 0 leaves it.
         hard: u16,
     },
+    /// A rule that packets make and keep alive.
+    Learn {
+        /// Bridge.
+        bridge: BridgeId,
+        /// What adds it.
+        change: Arc<FlowMod>,
+        /// Most rules with its table and cookie; 0 is no limit.
+        limit: u32,
+    },
     /// A pair of patch ports.
     Patch {
         /// Where it leaves.
@@ -163,6 +177,8 @@ pub struct XlateOut {
     pub recircs: Vec<RecircId>,
     /// What packets of the flow are to be credited to.
     pub cache: Vec<Cached>,
+    /// Whether this must not become a datapath flow, or stay one.
+    pub avoid_caching: bool,
     /// Why it failed.
     pub error: Option<XlateError>,
 }
@@ -186,6 +202,7 @@ pub(crate) fn translate(
             slow: 0,
             recircs: Vec::new(),
             cache: Vec::new(),
+            avoid_caching: false,
             error: Some(error),
         };
     };
@@ -224,6 +241,7 @@ pub(crate) fn translate(
         slow: 0,
         recircs: Vec::new(),
         cache: Vec::new(),
+        avoid_caching: false,
         error: None,
     };
     ctx.run(input);
@@ -285,7 +303,7 @@ impl Ctx<'_, '_> {
 
     fn finish(mut self, key: &Flow) -> XlateOut {
         if let Some(error) = self.error {
-            wildcards::clear_non_packet_fields(&mut self.wc);
+            // As in OVS the mask stays as it is; a trace shows it.
             self.slow = 0;
             self.actions = vec![Action::Drop(error.code())];
         } else {
@@ -303,6 +321,7 @@ impl Ctx<'_, '_> {
             slow: self.slow,
             recircs: self.recircs,
             cache: self.cache,
+            avoid_caching: self.avoid_caching,
             error: self.error,
         }
     }

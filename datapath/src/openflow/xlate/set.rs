@@ -108,7 +108,7 @@ impl Ctx<'_, '_> {
         self.report_subfield(field);
     }
 
-    fn report_subfield(&mut self, field: &Subfield) {
+    pub(super) fn report_subfield(&mut self, field: &Subfield) {
         self.report(NodeKind::Detail, |ctx| super::text::subfield_value(field, &ctx.flow));
     }
 

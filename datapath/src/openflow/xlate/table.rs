@@ -6,7 +6,7 @@ use super::trace::{NodeKind, TracePlace};
 use crate::flow::{Flow, NW_FRAG_ANY};
 use crate::openflow::action::Resubmit;
 use crate::openflow::bridge::{FragmentHandling, Rule, RuleKind, TableMiss, table::N_TABLES};
-use crate::openflow::classifier::RuleId;
+use crate::openflow::classifier::{Classifier, RuleId};
 use crate::openflow::headers::{ethertype, is_ip_any};
 use crate::types::{OfPort, TableId};
 
@@ -74,6 +74,7 @@ impl<'a> Ctx<'a, '_> {
             let wanted = self.trace.is_some().then_some(&mut parts);
             let id = table.and_then(|t| t.classifier.lookup(&self.flow, Some(&mut self.wc), wanted));
             let rule = id.and_then(|id| self.bridge.rule(id));
+            self.look_past_learned(rule.map(|rule| rule.priority));
             let matched = rule.is_some();
             self.cache.push(Cached::Table { bridge: self.bridge.id, table: self.table, matched });
             if let Some(rule) = rule {
@@ -89,6 +90,24 @@ impl<'a> Ctx<'a, '_> {
             }
         }
         Err(TableMiss::Continue)
+    }
+
+    /// Rules that this translation makes do not count in it, but what tells them from others was looked at.
+    fn look_past_learned(&mut self, found: Option<u16>) {
+        if !self.effects.may_learn {
+            return;
+        }
+        for cached in &self.cache {
+            if let Cached::Learn { bridge, change, .. } = cached
+                && *bridge == self.bridge.id
+                && change.table == Some(self.table)
+                && found.is_none_or(|priority| priority < change.priority)
+                && self.bridge.rule_like(change).is_none()
+            {
+                let rule = &change.rule_match;
+                Classifier::look_past(&self.flow, &rule.flow, &rule.mask, &mut self.wc);
+            }
+        }
     }
 
     fn on_miss(&self, miss: TableMiss, may_packet_in: bool) -> RuleKind {

@@ -55,7 +55,7 @@ pub(super) fn finish(wc: &mut Flow, flow: &Flow, original: &Flow) {
 }
 
 /// Wildcards what is not in packets: a datapath does not know it.
-pub(super) fn clear_non_packet_fields(wc: &mut Flow) {
+pub(crate) fn clear_non_packet_fields(wc: &mut Flow) {
     wc.metadata.set(0);
     wc.regs = [0; 32];
     wc.actset_output = 0;

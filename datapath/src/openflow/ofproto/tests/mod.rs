@@ -15,6 +15,8 @@ use crate::packet::Packet;
 use crate::pipeline::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::stats::DropReason;
 
+mod learn;
+
 /// One bridge with ports 1 to 4, and nothing else to go by than its rules.
 struct World {
     ofproto: Ofproto,
