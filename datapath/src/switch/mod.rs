@@ -103,6 +103,7 @@ impl Switch {
     pub fn configure_datapath(&mut self, config: Config, now: Time) {
         if config.vlan_limit != self.dp.config().vlan_limit {
             self.flush_flows(now);
+            self.of.set_vlan_limit(config.vlan_limit);
         }
         self.dp.configure(config);
     }
@@ -123,6 +124,7 @@ impl Switch {
             device.mark_received(packet);
         }
         self.dp.process(port, batch, now, &mut self.of, trace);
+        self.note_changes(now);
     }
 
     /// Runs datapath actions over a packet that no port received (`dpif_execute`).
@@ -172,9 +174,7 @@ impl Switch {
     /// Brings everything up to date, as after `ovs-appctl revalidator/wait`: statistics credited, datapath flows right.
     pub fn settle<T: Trace>(&mut self, now: Time, trace: &mut T) {
         self.run(now, trace);
-        if self.of.take_changed() {
-            self.revalidator.note_change(now);
-        }
+        self.note_changes(now);
         if self.revalidator.is_pending() {
             self.revalidate(now, trace);
         }

@@ -3,9 +3,8 @@
 //! OVS revalidates in threads, at the latest 500 ms after a change. Here it happens before the next batch is received, so
 //! that a change and the packet behind it are never confused, as long as that is affordable: a revalidation costs as many
 //! translations as there are flows, each received packet earns a few, and what exceeds that waits, at the latest until
-//! [`SwitchConfig::max_revalidator`] is over. All of this is counted, not timed, so a run is reproducible.
-
-use std::collections::BTreeMap;
+//! [`SwitchConfig::max_revalidator`] is over. All of this is counted, not timed, so a run is reproducible. What datapath flows
+//! counted is credited in the same way, at a lower price: a hit can move a learned address, which changes flows.
 
 use super::{Switch, SwitchConfig};
 use crate::cache::FlowStats;
@@ -15,6 +14,8 @@ use crate::types::Time;
 
 /// Translations that each received packet earns.
 const EARNED_BY_PACKET: u64 = 16;
+/// Flows whose counts are looked at for the price of one translation.
+const CREDITS_FOR_ONE: u64 = 8;
 /// Translations that may be saved up, and that there are at the start.
 const MOST_SAVED: u64 = 100_000;
 
@@ -25,19 +26,28 @@ pub(super) struct Revalidator {
     changed_at: Option<Time>,
     /// Translations that may be spent at once.
     saved: u64,
-    /// What each flow had counted when it was last credited.
-    credited: BTreeMap<FlowId, FlowStats>,
+    /// What each flow, by its id, had counted when it was last credited.
+    credited: Vec<FlowStats>,
 }
 
 impl Default for Revalidator {
     fn default() -> Self {
-        Self { changed_at: None, saved: MOST_SAVED, credited: BTreeMap::new() }
+        Self { changed_at: None, saved: MOST_SAVED, credited: Vec::new() }
     }
 }
 
 impl Revalidator {
     pub(super) fn received(&mut self, packets: usize) {
         self.saved = (self.saved + EARNED_BY_PACKET * packets as u64).min(MOST_SAVED);
+    }
+
+    /// What a flow had counted when it was last credited.
+    fn credited(&mut self, id: FlowId) -> &mut FlowStats {
+        let index = id.0 as usize;
+        if self.credited.len() <= index {
+            self.credited.resize_with(index + 1, FlowStats::default);
+        }
+        &mut self.credited[index]
     }
 
     pub(super) fn note_change(&mut self, now: Time) {
@@ -55,12 +65,21 @@ impl Revalidator {
 }
 
 impl Switch {
-    /// Revalidates if something changed and it is affordable or due.
-    pub(super) fn revalidate_if_needed<T: Trace>(&mut self, now: Time, trace: &mut T) {
+    /// Remembers since when datapath flows may be wrong, if something changed.
+    pub(super) fn note_changes(&mut self, now: Time) {
         if self.of.take_changed() {
             self.revalidator.note_change(now);
         }
+    }
+
+    /// Revalidates if something changed and it is affordable or due.
+    pub(super) fn revalidate_if_needed<T: Trace>(&mut self, now: Time, trace: &mut T) {
         let cost = self.dp.flows().len() as u64;
+        if cost / CREDITS_FOR_ONE <= self.revalidator.saved {
+            self.revalidator.saved -= cost / CREDITS_FOR_ONE;
+            self.credit(now);
+        }
+        self.note_changes(now);
         let due = self.revalidator.due(&self.config).is_some_and(|due| due <= now);
         if self.revalidator.is_pending() && (due || cost <= self.revalidator.saved) {
             self.revalidate(now, trace);
@@ -98,18 +117,18 @@ impl Switch {
     /// Forgets what was kept about a datapath flow that is gone.
     pub(super) fn forget_flow(&mut self, id: FlowId, now: Time) {
         self.of.flow_removed(id, now);
-        self.revalidator.credited.remove(&id);
+        *self.revalidator.credited(id) = FlowStats::default();
     }
 
     /// Credits what datapath flows counted since the last time to rules, groups and learned addresses.
     pub fn credit(&mut self, now: Time) {
         for flow in self.dp.flows().iter() {
-            let before = self.revalidator.credited.get(&flow.id).copied().unwrap_or_default();
-            let packets = flow.stats.packets.saturating_sub(before.packets);
+            let credited = self.revalidator.credited(flow.id);
+            let packets = flow.stats.packets.saturating_sub(credited.packets);
             if packets == 0 {
                 continue;
             }
-            self.revalidator.credited.insert(flow.id, flow.stats);
+            let before = std::mem::replace(credited, flow.stats);
             let credit = Credit {
                 packets,
                 bytes: flow.stats.bytes.saturating_sub(before.bytes),
@@ -125,7 +144,7 @@ impl Switch {
         let Self { dp, of, revalidator, config, .. } = self;
         dp.flow_expire(now, config.max_idle, trace, |flow| {
             of.flow_removed(flow.id, now);
-            revalidator.credited.remove(&flow.id);
+            *revalidator.credited(flow.id) = FlowStats::default();
         });
     }
 }

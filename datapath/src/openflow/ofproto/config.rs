@@ -60,6 +60,9 @@ impl Ofproto {
         if self.bridge_named(name).is_some() {
             return Err(ConfigError::NameTaken(name.to_owned()));
         }
+        if self.bridges.is_empty() {
+            self.keeps_two_tags = self.two_tags;
+        }
         self.last_bridge.0 += 1;
         let id = self.last_bridge;
         self.bridges.insert(id, Arc::new(Bridge::new(id, name, fail_mode)));

@@ -2,10 +2,11 @@
 
 use super::{FlowInfo, Ofproto};
 use crate::action::{Action, Actions, Userspace, UserspaceCookie};
-use crate::flow::Flow;
+use crate::flow::{Flow, VLAN_CFI};
 use crate::openflow::action::OfAction;
 use crate::openflow::bridge::rule::{Rule, RuleError, check_actions};
 use crate::openflow::bridge::{BridgeId, RuleStats};
+use crate::openflow::headers::ethertype;
 use crate::openflow::xlate::{
     Cached, XlateIn, XlateOut, clear_non_packet_fields, require_no_vlan, translate,
 };
@@ -110,7 +111,11 @@ impl Ofproto {
         let actions = installed_actions(&out);
         self.last_ticket += 1;
         let ticket = self.last_ticket;
-        self.pending.insert(ticket, FlowInfo { cache: out.cache.into(), recircs: out.recircs });
+        let cut = self.ends_in_tag(request.key);
+        let tag_is_open = (cut || is_tagged(request.key)) && out.mask.vlans[0].tci.get() == 0;
+        let info = FlowInfo { cache: out.cache.into(), recircs: out.recircs, tag_is_open };
+        self.pending.insert(ticket, info);
+        self.changed |= cut;
         let install = Some(Install { mask, actions, ticket });
         Ok(UpcallReply { execute: out.actions.into(), install })
     }
@@ -250,6 +255,12 @@ impl Ofproto {
         }
     }
 
+    /// Whether a packet with this key ends within a VLAN tag.
+    fn ends_in_tag(&self, key: &Flow) -> bool {
+        let last = if self.two_tags && is_tagged(key) { 1 } else { 0 };
+        ethertype::is_vlan(key.dl_type.get()) && key.vlans[last].tci.get() == 0
+    }
+
     /// Whether the datapath flow with this key, mask and these actions is still right. If it is kept, remembers what its
     /// packets are to be credited to from now on: credit those before.
     pub fn revalidate(
@@ -261,15 +272,29 @@ impl Ofproto {
         now: Time,
     ) -> Verdict {
         let Some(at) = self.locate(key) else { return Verdict::Delete };
-        let out = self.translate_key(at, key, now, false);
+        let mut key = *key;
+        if self.ends_in_tag(&key) {
+            // What OVS reads from its own text of the flow: a tag without id, and nothing in it. A rule that looks at tags
+            // then looks at something that the flow does not match, and the flow is deleted.
+            key.vlans[usize::from(is_tagged(&key))].tpid = std::mem::take(&mut key.dl_type);
+        }
+        if !self.keeps_two_tags {
+            key.vlans[1] = Default::default();
+        }
+        let out = self.translate_key(at, &key, now, false);
+        let tag_is_open = self.flows.get(&flow).is_some_and(|info| info.tag_is_open);
         let wanted = datapath_mask(&out.mask);
+        let mut mask = *mask;
+        if tag_is_open && out.mask.vlans[0].tci.get() != 0 {
+            mask.vlans[0].tci.set(0);
+        }
         let too_wide = wanted.words().iter().zip(mask.words()).any(|(wanted, has)| wanted & !has != 0);
         if too_wide || out.avoid_caching {
             self.release(FlowInfo { recircs: out.recircs, ..FlowInfo::default() }, now);
             return Verdict::Delete;
         }
         let wanted = installed_actions(&out);
-        let info = FlowInfo { cache: out.cache.into(), recircs: out.recircs };
+        let info = FlowInfo { cache: out.cache.into(), recircs: out.recircs, tag_is_open };
         if let Some(old) = self.flows.insert(flow, info) {
             self.release(old, now);
         }
@@ -312,6 +337,10 @@ impl Ofproto {
         let rules = self.bridges.values().filter_map(|bridge| bridge.next_expiry(&self.rule_stats));
         macs.chain(rules).min()
     }
+}
+
+fn is_tagged(key: &Flow) -> bool {
+    key.vlans[0].tci.get() & VLAN_CFI != 0
 }
 
 /// The mask as the datapath is to have it.

@@ -76,6 +76,9 @@ pub struct GroupStats {
 struct FlowInfo {
     cache: Arc<[Cached]>,
     recircs: Vec<RecircId>,
+    /// The translation asked for no bit of the packet's tag; that the datapath flow matches its id all the same (see
+    /// [`require_no_vlan`](crate::openflow::xlate::require_no_vlan)) is not something that a rule can rely on.
+    tag_is_open: bool,
 }
 
 /// The slow path.
@@ -99,6 +102,11 @@ pub struct Ofproto {
     n_packet_ins: u64,
     /// Whether datapath flows may be wrong by now.
     changed: bool,
+    /// Whether extraction looks at two tags (`other_config:vlan-limit`), not at one.
+    two_tags: bool,
+    /// Whether [`Self::two_tags`] was so when the first bridge was made. OVS asks the datapath then how many tags a flow may
+    /// have, and never again: it keeps no more of them for revalidation.
+    keeps_two_tags: bool,
 }
 
 /// Packets through a patch port.
@@ -175,6 +183,11 @@ impl Ofproto {
         &self.recircs
     }
 
+    /// Tells how many VLAN tags extraction looks at (`other_config:vlan-limit`).
+    pub fn set_vlan_limit(&mut self, limit: u8) {
+        self.two_tags = limit > 1;
+    }
+
     /// Notes that datapath flows may be wrong by now.
     pub fn set_changed(&mut self) {
         self.changed = true;
@@ -182,8 +195,8 @@ impl Ofproto {
 
     /// Whether datapath flows may be wrong since the last call: rules, ports, groups, addresses changed.
     pub fn take_changed(&mut self) -> bool {
-        let learned: Vec<bool> = self.learning.tables.values_mut().map(MacTable::take_changed).collect();
-        std::mem::take(&mut self.changed) | learned.contains(&true)
+        let learned = self.learning.tables.values_mut().fold(false, |any, table| any | table.take_changed());
+        std::mem::take(&mut self.changed) | learned
     }
 
     /// Messages to controllers since the last call; the oldest are lost if there are too many.

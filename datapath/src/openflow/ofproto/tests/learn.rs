@@ -3,19 +3,13 @@
 use super::*;
 
 use crate::openflow::bridge::rule::Rule;
-use crate::openflow::text::{Names, actions_to_text, match_to_text, parse_flow_mod_line};
+use crate::openflow::text::{Names, actions_to_text, match_to_text};
 
 /// A MAC learning switch out of rules, with limits.
 const LEARN: &str = "table=1,cookie=7,hard_timeout=10,NXM_OF_VLAN_TCI[0..11],\
                      NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],load:0->NXM_OF_VLAN_TCI[],output:NXM_OF_IN_PORT[]";
 
 impl World {
-    fn line(&mut self, line: &str) {
-        let bridge = self.ofproto.bridge(self.bridge).unwrap();
-        let parsed = parse_flow_mod_line(line, bridge).unwrap();
-        self.ofproto.flow_mod(self.bridge, &parsed.flow_mod, self.now).unwrap();
-    }
-
     /// The rules of table 1.
     fn learned(&self) -> Vec<String> {
         let all = Match::catch_all();

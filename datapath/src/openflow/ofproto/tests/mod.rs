@@ -10,12 +10,14 @@ use crate::openflow::field::{Field, FieldValue, Subfield};
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::{Bucket, GroupMod, GroupModCommand, GroupProps, GroupType};
 use crate::openflow::rule_match::Match;
+use crate::openflow::text::parse_flow_mod_line;
 use crate::openflow::xlate::SLOW_ACTION;
 use crate::packet::Packet;
 use crate::pipeline::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::stats::DropReason;
 
 mod learn;
+mod revalidate;
 
 /// One bridge with ports 1 to 4, and nothing else to go by than its rules.
 struct World {
@@ -37,7 +39,13 @@ fn spec(name: &str, number: u16, odp: u32) -> PortSpec {
 }
 
 fn world() -> World {
+    world_with(1)
+}
+
+/// With so many VLAN tags in keys.
+fn world_with(vlan_limit: u8) -> World {
     let mut ofproto = Ofproto::new();
+    ofproto.set_vlan_limit(vlan_limit);
     let bridge = ofproto.add_bridge("br0", FailMode::Secure, Time::ZERO).unwrap();
     ofproto.add_port(bridge, &spec("br0", OfPort::LOCAL.0, 100)).unwrap();
     for n in 1..=4 {
@@ -96,6 +104,13 @@ impl World {
     fn rule(&mut self, table: u8, priority: u16, fields: &[(Field, u128)], actions: Vec<OfAction>) {
         let change = flow_mod(table, priority, matching(fields), actions);
         self.ofproto.flow_mod(self.bridge, &change, self.now).unwrap();
+    }
+
+    /// A rule as text.
+    fn line(&mut self, line: &str) {
+        let bridge = self.ofproto.bridge(self.bridge).unwrap();
+        let parsed = parse_flow_mod_line(line, bridge).unwrap();
+        self.ofproto.flow_mod(self.bridge, &parsed.flow_mod, self.now).unwrap();
     }
 
     fn try_rule(&mut self, actions: Vec<OfAction>) -> Result<FlowChange, ConfigError> {
