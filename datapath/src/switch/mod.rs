@@ -124,7 +124,8 @@ impl Switch {
             device.mark_received(packet);
         }
         self.dp.process(port, batch, now, &mut self.of, trace);
-        self.note_changes(now);
+        self.credit_if_affordable(now);
+        self.revalidate_if_needed(now, trace);
     }
 
     /// Runs datapath actions over a packet that no port received (`dpif_execute`).

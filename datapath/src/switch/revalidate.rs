@@ -1,7 +1,8 @@
 //! Keeping datapath flows right: crediting what they counted, translating their keys anew after a change, expiry.
 //!
-//! OVS revalidates in threads, at the latest 500 ms after a change. Here it happens before the next batch is received, so
-//! that a change and the packet behind it are never confused, as long as that is affordable: a revalidation costs as many
+//! OVS revalidates in threads, at the latest 500 ms after a change. Here it happens after the batch that changed something,
+//! and before the next one is received, so that a change and the packet behind it are never confused, as long as that is
+//! affordable: a revalidation costs as many
 //! translations as there are flows, each received packet earns a few, and what exceeds that waits, at the latest until
 //! [`SwitchConfig::max_revalidator`] is over. All of this is counted, not timed, so a run is reproducible. What datapath flows
 //! counted is credited in the same way, at a lower price: a hit can move a learned address, which changes flows.
@@ -65,6 +66,15 @@ impl Revalidator {
 }
 
 impl Switch {
+    /// Credits what a batch counted, if that is affordable; else it waits for housekeeping.
+    pub(super) fn credit_if_affordable(&mut self, now: Time) {
+        let cost = self.dp.flows().len() as u64 / CREDITS_FOR_ONE;
+        if cost <= self.revalidator.saved {
+            self.revalidator.saved -= cost;
+            self.credit(now);
+        }
+    }
+
     /// Remembers since when datapath flows may be wrong, if something changed.
     pub(super) fn note_changes(&mut self, now: Time) {
         if self.of.take_changed() {
@@ -74,12 +84,8 @@ impl Switch {
 
     /// Revalidates if something changed and it is affordable or due.
     pub(super) fn revalidate_if_needed<T: Trace>(&mut self, now: Time, trace: &mut T) {
-        let cost = self.dp.flows().len() as u64;
-        if cost / CREDITS_FOR_ONE <= self.revalidator.saved {
-            self.revalidator.saved -= cost / CREDITS_FOR_ONE;
-            self.credit(now);
-        }
         self.note_changes(now);
+        let cost = self.dp.flows().len() as u64;
         let due = self.revalidator.due(&self.config).is_some_and(|due| due <= now);
         if self.revalidator.is_pending() && (due || cost <= self.revalidator.saved) {
             self.revalidate(now, trace);

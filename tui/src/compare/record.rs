@@ -107,6 +107,10 @@ pub fn record(scenario: &Arc<Scenario>, files: &SharedFiles) -> Result<Vec<Recor
     let mut recorder = Recorder::default();
     while world.step(&mut Off, &mut recorder)?.is_some() {}
     world.finish()?;
+    // As over there: what was still to be looked at again is.
+    let inputs: Vec<usize> = recorder.switches.iter().map(|recording| recording.inputs.len()).collect();
+    world.type_command("ovs-appctl revalidator/wait", &mut Off, &mut recorder)?;
+    recorder.switches.iter_mut().zip(inputs).for_each(|(recording, len)| recording.inputs.truncate(len));
     let names = world.bridges();
     for (index, node) in world.switches().enumerate() {
         let recording = recorder.of(index);
