@@ -111,6 +111,7 @@ impl Switch {
     /// Processes a batch received on a port and leaves it empty. What is to be sent waits for [`Self::drain_tx`]. Packets for a
     /// port that does not exist, or whose device is down, are not received: they are given back to the pool.
     pub fn receive<T: Trace>(&mut self, port: PortNo, batch: &mut Batch, now: Time, trace: &mut T) {
+        self.credit_if_affordable(now);
         self.revalidate_if_needed(now, trace);
         self.revalidator.received(batch.len());
         let device = self.ports.get(&port).map(|port| &port.device).filter(|device| device.admin_up);
@@ -124,8 +125,7 @@ impl Switch {
             device.mark_received(packet);
         }
         self.dp.process(port, batch, now, &mut self.of, trace);
-        self.credit_if_affordable(now);
-        self.revalidate_if_needed(now, trace);
+        self.note_changes(now);
     }
 
     /// Runs datapath actions over a packet that no port received (`dpif_execute`).

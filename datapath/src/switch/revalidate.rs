@@ -1,11 +1,10 @@
 //! Keeping datapath flows right: crediting what they counted, translating their keys anew after a change, expiry.
 //!
-//! OVS revalidates in threads, at the latest 500 ms after a change. Here it happens after the batch that changed something,
-//! and before the next one is received, so that a change and the packet behind it are never confused, as long as that is
-//! affordable: a revalidation costs as many
+//! OVS revalidates in threads, at the latest 500 ms after a change. Here it happens before the next batch is received, so
+//! that a change and the packet behind it are never confused, as long as that is affordable: a revalidation costs as many
 //! translations as there are flows, each received packet earns a few, and what exceeds that waits, at the latest until
-//! [`SwitchConfig::max_revalidator`] is over. All of this is counted, not timed, so a run is reproducible. What datapath flows
-//! counted is credited in the same way, at a lower price: a hit can move a learned address, which changes flows.
+//! [`SwitchConfig::max_revalidator`] is over. All of this is counted, not timed, so a run is reproducible. What datapath
+//! flows counted is credited in the same way, at a lower price: a hit can move a learned address, which changes flows.
 
 use super::{Switch, SwitchConfig};
 use crate::cache::FlowStats;
@@ -66,7 +65,7 @@ impl Revalidator {
 }
 
 impl Switch {
-    /// Credits what a batch counted, if that is affordable; else it waits for housekeeping.
+    /// Credits what flows counted, if that is affordable; else it waits for housekeeping.
     pub(super) fn credit_if_affordable(&mut self, now: Time) {
         let cost = self.dp.flows().len() as u64 / CREDITS_FOR_ONE;
         if cost <= self.revalidator.saved {
