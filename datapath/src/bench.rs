@@ -6,10 +6,12 @@
 use crate::action::Action;
 use crate::cache::SplitMix64;
 use crate::flow::Flow;
-use crate::packet::{BATCH, Batch};
+use crate::openflow::bridge::{FailMode, VlanConfig};
+use crate::packet::{BATCH, Batch, Packet};
 use crate::pipeline::{Config, Datapath, FlowPut, NoUpcall, PortConfig};
+use crate::switch::{BridgeSpec, Device, DeviceKind, PortSpec, Switch};
 use crate::trace::Off;
-use crate::types::{PortNo, Time};
+use crate::types::{MacAddr, OfPort, PortNo, Time};
 
 /// A benchmark.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,8 @@ enum Tier {
     Exact,
     /// One megaflow for each of so many masks, hit equally often, no cache.
     Subtables(u32),
+    /// A whole switch with one bridge that learns addresses: NORMAL's megaflows, all caches as by default.
+    Normal,
 }
 
 const fn case(name: &'static str, about: &'static str, tier: Tier, flows: u32) -> Case {
@@ -62,6 +66,8 @@ pub const CASES: &[Case] = &[
     case("subtables-2", "classifier, 2 subtables, hit equally often", Tier::Subtables(2), 1000),
     case("subtables-8", "classifier, 8 subtables, hit equally often", Tier::Subtables(8), 1000),
     case("subtables-32", "classifier, 32 subtables, hit equally often", Tier::Subtables(32), 1000),
+    case("normal", "a switch that learns addresses (NORMAL), 1 pair of hosts", Tier::Normal, 1),
+    case("normal-100", "a switch that learns addresses (NORMAL), 100 pairs of hosts", Tier::Normal, 100),
 ];
 
 impl Case {
@@ -96,9 +102,15 @@ impl Case {
                 let _flow = datapath.flow_put(put, Time::ZERO);
             }
         }
-        let generators = [0, 1].map(|port| Generator::new(port, self.flows));
-        let bare = self.tier == Tier::Generate;
-        let mut bench = Bench { datapath, generators, batch: Batch::new(), now: Time::ZERO, bare };
+        let generators = [0, 1].map(|port| Generator::new(port, self.flows, self.tier == Tier::Normal));
+        let engine = match self.tier {
+            Tier::Generate => Engine::Bare(datapath),
+            Tier::Normal => Engine::Switch(Box::new(learning_switch()), Vec::with_capacity(BATCH)),
+            Tier::Simple | Tier::Emc | Tier::Smc | Tier::Dpcls | Tier::Exact | Tier::Subtables(_) => {
+                Engine::Datapath(datapath)
+            }
+        };
+        let mut bench = Bench { engine, generators, batch: Batch::new(), now: Time::ZERO };
         bench.run(u64::from(self.flows).clamp(100, 10_000));
         bench
     }
@@ -116,7 +128,7 @@ impl Case {
             mask.nw_proto = 0xff;
         }
         match self.tier {
-            Tier::Generate => Vec::new(),
+            Tier::Generate | Tier::Normal => Vec::new(),
             Tier::Simple | Tier::Emc | Tier::Smc | Tier::Dpcls => vec![(key, mask)],
             Tier::Exact => (0..self.flows)
                 .map(|id| {
@@ -148,14 +160,42 @@ impl Case {
     }
 }
 
+/// A switch with one bridge and two ports, which has nothing to go by but the addresses that it learns.
+fn learning_switch() -> Switch {
+    let mut switch = Switch::new(1);
+    let mac = |last| MacAddr([2, 0, 0, 0, 1, last]);
+    let (fail_mode, vlan) = (FailMode::Standalone, VlanConfig::default());
+    let spec = BridgeSpec { name: "br0".to_owned(), fail_mode, mac: mac(0), vlan: vlan.clone() };
+    // Names and numbers that nothing else has: this cannot fail.
+    if let Ok(bridge) = switch.add_bridge(&spec, Time::ZERO) {
+        for n in [1, 2] {
+            let device = Device::new(&format!("p{n}"), DeviceKind::Dummy, mac(n));
+            let (of_port, vlan) = (Some(OfPort(u16::from(n))), vlan.clone());
+            let spec = PortSpec { device, of_port, vlan, protected: false, options: Default::default() };
+            let _added = switch.add_port(bridge, &spec);
+        }
+    }
+    switch
+}
+
+/// What packets go through.
+#[derive(Debug)]
+enum Engine {
+    /// Nothing: they are given back.
+    Bare(Datapath),
+    /// A datapath with flows.
+    Datapath(Datapath),
+    /// A switch; and the packets that it sent, to be given back.
+    Switch(Box<Switch>, Vec<Box<Packet>>),
+}
+
 /// A case, ready to run.
 #[derive(Debug)]
 pub struct Bench {
-    datapath: Datapath,
+    engine: Engine,
     generators: [Generator; 2],
     batch: Batch,
     now: Time,
-    bare: bool,
 }
 
 impl Bench {
@@ -164,24 +204,37 @@ impl Bench {
     pub fn run(&mut self, batches: u64) -> u64 {
         for turn in 0..batches {
             let port = (turn & 1) as u32;
-            self.generators[port as usize & 1].fill(&mut self.datapath, &mut self.batch);
+            let generator = &mut self.generators[port as usize & 1];
+            let (batch, in_port) = (&mut self.batch, PortNo(1 + port));
             // A full batch in so many nanoseconds: about what a fast port delivers.
             self.now.0 += 1000;
-            if self.bare {
-                for packet in self.batch.drain() {
-                    self.datapath.recycle(packet);
+            match &mut self.engine {
+                Engine::Bare(datapath) => {
+                    generator.fill(|| datapath.allocate(), batch);
+                    batch.drain().for_each(|packet| datapath.recycle(packet));
                 }
-                continue;
+                Engine::Datapath(datapath) => {
+                    generator.fill(|| datapath.allocate(), batch);
+                    datapath.process(in_port, batch, self.now, &mut NoUpcall, &mut Off);
+                    datapath.drain_tx(&mut Off, |_, _| {});
+                }
+                Engine::Switch(switch, sent) => {
+                    generator.fill(|| switch.allocate(), batch);
+                    switch.receive(in_port, batch, self.now, &mut Off);
+                    switch.drain_tx(&mut Off, |_, packet| sent.push(packet));
+                    sent.drain(..).for_each(|packet| switch.recycle(packet));
+                }
             }
-            self.datapath.process(PortNo(1 + port), &mut self.batch, self.now, &mut NoUpcall, &mut Off);
-            self.datapath.drain_tx(&mut Off, |_, _| {});
         }
         batches * BATCH as u64
     }
 
     /// The datapath, to look at its counters.
     pub fn datapath(&self) -> &Datapath {
-        &self.datapath
+        match &self.engine {
+            Engine::Bare(datapath) | Engine::Datapath(datapath) => datapath,
+            Engine::Switch(switch, _) => switch.datapath(),
+        }
     }
 }
 
@@ -190,17 +243,19 @@ impl Bench {
 struct Generator {
     port: u32,
     flows: u32,
+    /// Whether each flow is a pair of hosts of its own, which talks both ways.
+    pairs: bool,
     template: [u8; 64],
     random: SplitMix64,
 }
 
 impl Generator {
-    fn new(port: u32, flows: u32) -> Self {
+    fn new(port: u32, flows: u32, pairs: bool) -> Self {
         let mut template = [0; 64];
         template[..14].copy_from_slice(&[2, 0, 0, 0, 0, port as u8 ^ 1, 2, 0, 0, 0, 0, port as u8, 8, 0]);
         template[14..24].copy_from_slice(&[0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17]);
         template[36..40].copy_from_slice(&[0x13, 0x88, 0, 30]);
-        Self { port, flows, template, random: SplitMix64::named(u64::from(port), "generator") }
+        Self { port, flows, pairs, template, random: SplitMix64::named(u64::from(port), "generator") }
     }
 
     /// Source and destination address, source port.
@@ -208,20 +263,23 @@ impl Generator {
         (0x0a00_0000 | (id & 0xffff), 0x0b00_0000 | (port << 20) | (id >> 16), 1000 + (id & 0xfff) as u16)
     }
 
-    fn fill(&mut self, datapath: &mut Datapath, batch: &mut Batch) {
+    fn fill(&mut self, mut allocate: impl FnMut() -> Box<Packet>, batch: &mut Batch) {
         for _ in 0..BATCH {
             let id = (u64::from(self.random.next_u32()) * u64::from(self.flows)) >> 32;
             let (src, dst, tp_src) = Self::tuple(self.port, id as u32);
-            let mut packet = datapath.allocate();
+            let mut packet = allocate();
             packet.set_frame(&self.template);
             if let Some(frame) = packet.data_mut().first_chunk_mut::<64>() {
                 frame[26..30].copy_from_slice(&src.to_be_bytes());
                 frame[30..34].copy_from_slice(&dst.to_be_bytes());
                 frame[34..36].copy_from_slice(&tp_src.to_be_bytes());
+                if self.pairs {
+                    frame[4] = id as u8;
+                    frame[10] = id as u8;
+                }
             }
-            if let Err(packet) = batch.push(packet) {
-                datapath.recycle(packet);
-            }
+            // The batch is empty, and takes as many as are made here.
+            let _full = batch.push(packet);
         }
     }
 }
@@ -244,6 +302,7 @@ mod tests {
             assert_eq!(after.sent - before.sent, expected, "{}", case.name);
             let by_tier = match case.tier {
                 Tier::Generate => 0,
+                Tier::Normal => passes(|passes| passes.emc + passes.megaflow),
                 Tier::Simple => passes(|passes| passes.simple),
                 Tier::Emc => passes(|passes| passes.emc),
                 Tier::Smc => passes(|passes| passes.smc),
