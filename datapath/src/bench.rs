@@ -4,6 +4,7 @@
 //! a packet, write 64 bytes of frame, give it back) are part of every loop, and all of the case `generate`.
 
 use crate::action::Action;
+use crate::action::exec::Packets;
 use crate::cache::SplitMix64;
 use crate::flow::Flow;
 use crate::openflow::bridge::{FailMode, VlanConfig};
@@ -185,8 +186,8 @@ enum Engine {
     Bare(Datapath),
     /// A datapath with flows.
     Datapath(Datapath),
-    /// A switch; and the packets that it sent, to be given back.
-    Switch(Box<Switch>, Vec<Box<Packet>>),
+    /// A switch; and a place for the packets that it sent, to be given back.
+    Switch(Box<Switch>, Packets),
 }
 
 /// A case, ready to run.

@@ -4,7 +4,8 @@
 //! that a change and the packet behind it are never confused, as long as that is affordable: a revalidation costs as many
 //! translations as there are flows, each received packet earns a few, and what exceeds that waits, at the latest until
 //! [`SwitchConfig::max_revalidator`] is over. All of this is counted, not timed, so a run is reproducible. What datapath
-//! flows counted is credited in the same way, at a lower price: a hit can move a learned address, which changes flows.
+//! flows counted is credited in the same way, since a hit can move a learned address, which changes flows; a busy switch
+//! affords that every few thousand packets.
 
 use super::{Switch, SwitchConfig};
 use crate::cache::FlowStats;
@@ -14,9 +15,9 @@ use crate::types::Time;
 
 /// Translations that each received packet earns.
 const EARNED_BY_PACKET: u64 = 16;
-/// Flows whose counts are looked at for the price of one translation.
-const CREDITS_FOR_ONE: u64 = 8;
-/// Translations that may be saved up, and that there are at the start.
+/// Packets that earn the crediting of one flow.
+const PACKETS_FOR_CREDIT: u64 = 32;
+/// Translations that may be saved up, and that there are at the start; likewise for crediting.
 const MOST_SAVED: u64 = 100_000;
 
 /// What is to be revalidated, when, and what was credited so far.
@@ -26,19 +27,27 @@ pub(super) struct Revalidator {
     changed_at: Option<Time>,
     /// Translations that may be spent at once.
     saved: u64,
+    /// Packets whose worth of crediting has not been spent.
+    saved_packets: u64,
     /// What each flow, by its id, had counted when it was last credited.
     credited: Vec<FlowStats>,
 }
 
 impl Default for Revalidator {
     fn default() -> Self {
-        Self { changed_at: None, saved: MOST_SAVED, credited: Vec::new() }
+        Self {
+            changed_at: None,
+            saved: MOST_SAVED,
+            saved_packets: MOST_SAVED * PACKETS_FOR_CREDIT,
+            credited: Vec::new(),
+        }
     }
 }
 
 impl Revalidator {
     pub(super) fn received(&mut self, packets: usize) {
         self.saved = (self.saved + EARNED_BY_PACKET * packets as u64).min(MOST_SAVED);
+        self.saved_packets = (self.saved_packets + packets as u64).min(MOST_SAVED * PACKETS_FOR_CREDIT);
     }
 
     /// What a flow had counted when it was last credited.
@@ -67,9 +76,9 @@ impl Revalidator {
 impl Switch {
     /// Credits what flows counted, if that is affordable; else it waits for housekeeping.
     pub(super) fn credit_if_affordable(&mut self, now: Time) {
-        let cost = self.dp.flows().len() as u64 / CREDITS_FOR_ONE;
-        if cost <= self.revalidator.saved {
-            self.revalidator.saved -= cost;
+        let cost = self.dp.flows().len() as u64 * PACKETS_FOR_CREDIT;
+        if cost <= self.revalidator.saved_packets {
+            self.revalidator.saved_packets -= cost;
             self.credit(now);
         }
     }
