@@ -21,8 +21,6 @@ pub enum DropReason {
     TooBig,
     /// Shorter than an Ethernet header on an Ethernet port.
     TooShort,
-    /// Needs an offload that neither port nor software can do.
-    Offload,
     /// Meter band.
     Meter,
     /// Bad tunnel header on decapsulation.
@@ -45,7 +43,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 18] = [
         Self::ActionDrop,
         Self::UpcallLost,
         Self::UpcallError,
@@ -55,7 +53,6 @@ impl DropReason {
         Self::PortDown,
         Self::TooBig,
         Self::TooShort,
-        Self::Offload,
         Self::Meter,
         Self::TunnelDecap,
         Self::TunnelEncap,
@@ -79,7 +76,6 @@ impl DropReason {
             Self::PortDown => "port-down",
             Self::TooBig => "too-big",
             Self::TooShort => "too-short",
-            Self::Offload => "offload",
             Self::Meter => "meter",
             Self::TunnelDecap => "tunnel-decap",
             Self::TunnelEncap => "tunnel-encap",

@@ -209,7 +209,6 @@ pub const fn drop(reason: DropReason) -> &'static str {
         DropReason::PortDown => "the port is down",
         DropReason::TooBig => "longer than the port's MTU",
         DropReason::TooShort => "shorter than an Ethernet header",
-        DropReason::Offload => "needs an offload that nobody can do",
         DropReason::Meter => "over a meter's rate",
         DropReason::TunnelDecap => "bad tunnel header",
         DropReason::TunnelEncap => "cannot be encapsulated",

@@ -4,8 +4,12 @@
 
 pub mod checksum;
 mod prepare;
+mod segment;
+#[cfg(test)]
+mod segment_tests;
 
 pub use prepare::{Prepared, prepare_for, settle};
+pub use segment::Plan;
 
 use bitflags::bitflags;
 

@@ -1,12 +1,11 @@
 //! Completing in software what a packet owes and its port cannot do.
 //!
 //! Counterpart: `dp_packet_ol_send_prepare()` of OVS `lib/dp-packet.c` and the `_complete_csum` functions of
-//! `lib/packets.c`. A checksum known bad, or of unknown state, is never touched. Segmentation is refused for now.
+//! `lib/packets.c`. A checksum known bad, or of unknown state, is never touched.
 
 use super::{Capabilities, Offloads, checksum};
 use crate::flow::proto::{IP_TCP, IP_UDP};
 use crate::packet::{NO_OFFSET, Packet, ipv6_path};
-use crate::stats::DropReason;
 
 /// What [`prepare_for`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,18 +18,21 @@ pub enum Prepared {
     /// The packet was marked as owing an L4 checksum, but has none that could be completed: no TCP, UDP or SCTP, or only a
     /// fragment of it. It leaves as it is. Worth a counter; OVS aborts.
     NothingToComplete,
+    /// It is to be segmented, and the port does not do that. Nothing was done: cut it ([`Plan`](super::Plan)), and prepare
+    /// each segment; or, where there is nothing to cut, take the mark away and prepare it as it is.
+    ToSegment,
 }
 
 /// Which of the headers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layer {
+pub(super) enum Layer {
     Outer,
     Inner,
 }
 
 impl Layer {
     /// `flags`, named for the outer header, as they stand for this one.
-    fn flags(self, flags: Offloads) -> Offloads {
+    pub(super) fn flags(self, flags: Offloads) -> Offloads {
         match self {
             Self::Outer => flags,
             Self::Inner => Offloads::from_bits_truncate(flags.bits() << 16),
@@ -38,7 +40,7 @@ impl Layer {
     }
 
     /// Offsets of L3 and L4.
-    fn offsets(self, packet: &Packet) -> (u16, u16) {
+    pub(super) fn offsets(self, packet: &Packet) -> (u16, u16) {
         match self {
             Self::Outer => (packet.l3_ofs, packet.l4_ofs),
             Self::Inner => (packet.inner_l3_ofs, packet.inner_l4_ofs),
@@ -48,17 +50,14 @@ impl Layer {
 
 /// Makes `packet` ready for a port with `port`'s capabilities: completes the checksums that it owes and the port cannot compute.
 /// To be called on output, and only there.
-///
-/// # Errors
-/// [`DropReason::Offload`] if the packet is to be segmented and the port does not do that.
-pub fn prepare_for(packet: &mut Packet, port: Capabilities) -> Result<Prepared, DropReason> {
+pub fn prepare_for(packet: &mut Packet, port: Capabilities) -> Prepared {
     let owed = packet.offloads;
     let any_partial = partial(owed, Layer::Outer, Offloads::IP_PARTIAL)
         || partial(owed, Layer::Outer, Offloads::L4_PARTIAL)
         || partial(owed, Layer::Inner, Offloads::IP_PARTIAL)
         || partial(owed, Layer::Inner, Offloads::L4_PARTIAL);
     if packet.tso_segsz == 0 && !any_partial {
-        return Ok(Prepared::Ready);
+        return Prepared::Ready;
     }
     prepare_owing(packet, port)
 }
@@ -68,9 +67,9 @@ fn partial(offloads: Offloads, layer: Layer, flags: Offloads) -> bool {
 }
 
 #[cold]
-fn prepare_owing(packet: &mut Packet, port: Capabilities) -> Result<Prepared, DropReason> {
+fn prepare_owing(packet: &mut Packet, port: Capabilities) -> Prepared {
     if packet.tso_segsz != 0 && !port.contains(segmentation(packet.offloads)) {
-        return Err(DropReason::Offload);
+        return Prepared::ToSegment;
     }
     let before = packet.offloads;
     let inner_owes = partial(before, Layer::Inner, Offloads::IP_PARTIAL)
@@ -92,11 +91,11 @@ fn prepare_owing(packet: &mut Packet, port: Capabilities) -> Result<Prepared, Dr
     } else {
         complete &= complete_layer(packet, Layer::Outer, port);
     }
-    Ok(match (complete, packet.offloads == before) {
+    match (complete, packet.offloads == before) {
         (false, _) => Prepared::NothingToComplete,
         (true, true) => Prepared::Ready,
         (true, false) => Prepared::Completed,
-    })
+    }
 }
 
 /// Capabilities for outer headers, under the names of those for plain ones.
@@ -107,27 +106,38 @@ fn outer_as_plain(port: Capabilities) -> Capabilities {
     outer
 }
 
-/// What a port must be able to do to segment a packet.
+/// What a port must be able to do to segment a packet. It writes network headers and TCP checksums anew; the checksum of an
+/// outer UDP header, if there is one, covers each segment by itself.
 fn segmentation(offloads: Offloads) -> Capabilities {
-    match offloads.intersection(Offloads::TUNNEL) {
-        Offloads::TUNNEL_VXLAN => Capabilities::TSO | Capabilities::VXLAN_TSO,
-        Offloads::TUNNEL_GENEVE => Capabilities::TSO | Capabilities::GENEVE_TSO,
-        Offloads::TUNNEL_GRE => Capabilities::TSO | Capabilities::GRE_TSO,
-        _ => Capabilities::TSO,
+    let mut needed = Capabilities::TSO | Capabilities::TCP_CSUM;
+    if offloads.intersects(Offloads::TUNNEL) && partial(offloads, Layer::Outer, Offloads::L4_PARTIAL) {
+        needed |= Capabilities::OUTER_UDP_CSUM;
     }
+    needed
+        | match offloads.intersection(Offloads::TUNNEL) {
+            Offloads::TUNNEL_VXLAN => Capabilities::VXLAN_TSO,
+            Offloads::TUNNEL_GENEVE => Capabilities::GENEVE_TSO,
+            Offloads::TUNNEL_GRE => Capabilities::GRE_TSO,
+            _ => Capabilities::empty(),
+        }
+}
+
+/// Completes what the inner headers owe.
+pub(super) fn complete_inner(packet: &mut Packet) {
+    complete_layer(packet, Layer::Inner, Capabilities::empty());
 }
 
 /// Completes whatever checksum the packet owes and can be found, as before something reads its bytes: truncation,
 /// fragmentation, a controller, headers that hide others.
 pub fn settle(packet: &mut Packet) {
     if packet.offloads.intersects(Offloads::TUNNEL) {
-        complete_layer(packet, Layer::Inner, Capabilities::empty());
+        complete_inner(packet);
     }
     complete_layer(packet, Layer::Outer, Capabilities::empty());
 }
 
 /// Completes what `layer` owes and is not in `port`; returns false if there was an L4 checksum owed that cannot be.
-fn complete_layer(packet: &mut Packet, layer: Layer, port: Capabilities) -> bool {
+pub(super) fn complete_layer(packet: &mut Packet, layer: Layer, port: Capabilities) -> bool {
     let l4 = complete_l4(packet, layer, port);
     // Without a checksum of its own (IPv6), a network header owes none.
     if partial(packet.offloads, layer, Offloads::IP_PARTIAL) && !port.contains(Capabilities::IP_CSUM) {
@@ -223,7 +233,7 @@ fn complete_sctp(packet: &mut Packet, layer: Layer) -> Option<()> {
 
 impl Packet {
     /// Whether the header at `offset` is an IPv6 one, by its version.
-    fn is_ipv6_at(&self, offset: u16) -> bool {
+    pub(super) fn is_ipv6_at(&self, offset: u16) -> bool {
         if offset != NO_OFFSET && offset == self.l3_ofs {
             return self.is_ipv6();
         }

@@ -16,8 +16,8 @@ pub use batch::{BATCH, Batch};
 pub use header::{HeaderError, PT_ETH, PT_IPV4, PT_IPV6, PT_MPLS, PT_NSH, packet_type};
 pub use metadata::{CtMetadata, Metadata};
 pub use pool::Pool;
-pub(crate) use rewrite::ipv6_path;
 pub use rewrite::{Ipv4Field, Ipv6Field};
+pub(crate) use rewrite::{ipv6_path, tcp_header_len};
 
 use crate::offload::Offloads;
 
@@ -81,6 +81,24 @@ impl Clone for Packet {
     /// The same into a packet that is there already; allocates only if its buffer is too small.
     fn clone_from(&mut self, source: &Self) {
         self.set_frame(source.data());
+        self.copy_state(source);
+    }
+}
+
+impl Packet {
+    /// Takes `header` bytes from the front of `source` and what is at `payload` in it, with all that is known about it.
+    pub(crate) fn copy_part(&mut self, source: &Self, header: usize, payload: std::ops::Range<usize>) {
+        let (front, part) = (source.data().get(..header), source.data().get(payload));
+        let (front, part) = (front.unwrap_or_default(), part.unwrap_or_default());
+        self.set_frame(front);
+        self.set_len(front.len() + part.len());
+        self.data_mut()[front.len()..].copy_from_slice(part);
+        self.copy_state(source);
+        self.l2_pad_size = 0;
+    }
+
+    /// Takes over all that is known about `source` besides its bytes.
+    fn copy_state(&mut self, source: &Self) {
         self.offloads = source.offloads;
         self.tso_segsz = source.tso_segsz;
         self.l2_pad_size = source.l2_pad_size;
@@ -94,9 +112,7 @@ impl Clone for Packet {
         self.md.clone_from(&source.md);
         self.cutlen = source.cutlen;
     }
-}
 
-impl Packet {
     /// A packet holding `frame`, with headroom in front.
     pub fn from_frame(frame: &[u8]) -> Self {
         let mut packet = Self::empty(frame.len());

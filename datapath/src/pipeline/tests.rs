@@ -4,10 +4,10 @@ use super::*;
 use crate::action::{Action, Actions, HashAlg, SetField, SetGroup, Userspace, UserspaceCookie};
 use crate::cache::FlowError;
 use crate::flow::Flow;
-use crate::offload::Capabilities;
+use crate::offload::{Capabilities, Offloads};
 use crate::packet::{BATCH, Batch, Packet};
 use crate::stats::DropReason;
-use crate::trace::{Event, FlowId, Off, PacketId, Recorder, Tier};
+use crate::trace::{Event, FlowId, Off, OffloadWhy, PacketId, Recorder, Tier};
 use crate::types::{PortNo, RecircId, Span, Time};
 
 /// A UDP frame of 60 bytes; `n` is the last byte of the source address, and the identification.
@@ -612,6 +612,44 @@ fn ports_come_and_go() {
     dp.configure_port(PortNo(3), config).unwrap();
     assert_eq!(dp.port(PortNo(3)).unwrap().config(), &config);
     assert_eq!(dp.ports().map(|(no, _)| no.0).collect::<Vec<_>>(), [1, 3, 4, 1 << 20]);
+}
+
+#[test]
+fn what_a_port_cannot_segment_leaves_in_segments() {
+    let mut dp = datapath(0, false);
+    let (mut key, mask) = match_on(1, 0x0800, Some(1));
+    key.nw_proto = 6;
+    put(&mut dp, (key, mask), [output(2), output(3)]);
+    let tso = Capabilities::TSO | Capabilities::TCP_CSUM | Capabilities::IP_CSUM;
+    dp.configure_port(PortNo(3), PortConfig { capabilities: tso, ..PortConfig::default() }).unwrap();
+    let mut frame = udp(1);
+    frame.truncate(34);
+    frame[16..18].copy_from_slice(&1040u16.to_be_bytes());
+    frame[23] = 6;
+    frame.extend([3, 0xe8, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x18, 0, 0, 0, 0, 0, 0]);
+    frame.resize(34 + 20 + 1000, 7);
+    let mut batch = batch(&[frame]);
+    for packet in batch.packets_mut() {
+        packet.tso_segsz = 400;
+        packet.offloads |= Offloads::L4_PARTIAL;
+    }
+    let mut trace = Recorder::default();
+    dp.process(PortNo(1), &mut batch, Time::ZERO, &mut NoUpcall, &mut trace);
+    let mut sent = Vec::new();
+    dp.drain_tx(&mut trace, |port, packets| {
+        sent.extend(packets.iter().map(|packet| (port.0, packet.len() - 54, packet.tso_segsz)));
+    });
+    assert_eq!(sent, [(2, 400, 0), (2, 400, 0), (2, 200, 0), (3, 1000, 400)]);
+    let counters = dp.counters();
+    assert!(counters.balanced());
+    assert_eq!(
+        (counters.copies, counters.sent),
+        (3, 4),
+        "a copy for port 3, and two more segments for port 2"
+    );
+    let why = |event: &Event| matches!(event, Event::OffloadChange { why: OffloadWhy::Segmented, .. });
+    assert_eq!(trace.events.iter().filter(|event| why(event)).count(), 1);
+    assert_eq!(dp.port(PortNo(2)).unwrap().stats().tx_dropped, 0);
 }
 
 #[test]

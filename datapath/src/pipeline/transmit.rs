@@ -3,7 +3,7 @@
 use super::datapath::Datapath;
 use super::port::PortConfig;
 use crate::action::exec::Packets;
-use crate::offload::{Prepared, prepare_for};
+use crate::offload::{Plan, Prepared, prepare_for};
 use crate::packet::Packet;
 use crate::stats::DropReason;
 use crate::trace::{Event, OffloadWhy, PacketId, Trace};
@@ -26,12 +26,13 @@ impl Datapath {
             let mut queue = std::mem::take(&mut port.queue);
             let count = queue.len() as u64;
             self.counters.queued -= count;
+            let dropped_before = self.counters.drops.total();
             let all_ready = queue.iter_mut().fold(true, |ready, packet| {
                 let prepared = prepare(packet, &config, trace);
                 ready & (prepared == Ok(Prepared::Ready))
             });
             if !all_ready {
-                self.drop_unsendable(&mut queue, &config, trace);
+                self.make_sendable(&mut queue, &config, trace);
             }
             let sent = queue.len() as u64;
             let mut bytes = 0;
@@ -52,19 +53,28 @@ impl Datapath {
                 port.queue = queue;
                 port.stats.tx_packets += sent;
                 port.stats.tx_bytes += bytes;
-                port.stats.tx_dropped += count - sent;
+                port.stats.tx_dropped += self.counters.drops.total() - dropped_before;
             }
         }
         self.tx_ports = ports;
     }
 
-    /// Drops what the port does not take. Preparing a packet again changes nothing more.
+    /// Segments what is to be segmented here, and drops what the port does not take. Preparing a packet again changes nothing
+    /// more.
     #[cold]
-    fn drop_unsendable<T: Trace>(&mut self, queue: &mut Packets, config: &PortConfig, trace: &mut T) {
+    fn make_sendable<T: Trace>(&mut self, queue: &mut Packets, config: &PortConfig, trace: &mut T) {
         let mut rest = self.scratch.take_list();
         std::mem::swap(queue, &mut rest);
         for mut packet in rest.drain(..) {
             match prepare(&mut packet, config, trace) {
+                Ok(Prepared::ToSegment) => match Plan::of(&packet) {
+                    Some(plan) => self.segment(packet, plan, queue, config, trace),
+                    None => {
+                        // Nothing to cut: a packet like any other.
+                        packet.tso_segsz = 0;
+                        self.send_or_drop(packet, queue, config, trace);
+                    }
+                },
                 Ok(prepared) => {
                     self.counters.incomplete += u64::from(prepared == Prepared::NothingToComplete);
                     queue.push(packet);
@@ -73,6 +83,60 @@ impl Datapath {
             }
         }
         self.scratch.give_list(rest);
+    }
+
+    /// Prepares a packet that is no longer to be segmented.
+    fn send_or_drop<T: Trace>(
+        &mut self,
+        mut packet: Box<Packet>,
+        queue: &mut Packets,
+        config: &PortConfig,
+        trace: &mut T,
+    ) {
+        match prepare(&mut packet, config, trace) {
+            Ok(prepared) => {
+                self.counters.incomplete += u64::from(prepared == Prepared::NothingToComplete);
+                queue.push(packet);
+            }
+            Err(reason) => self.end(packet, reason, trace),
+        }
+    }
+
+    /// Cuts a packet into segments, and queues those that the port takes, in order.
+    fn segment<T: Trace>(
+        &mut self,
+        mut packet: Box<Packet>,
+        plan: Plan,
+        queue: &mut Packets,
+        config: &PortConfig,
+        trace: &mut T,
+    ) {
+        let (whole, before) = (PacketId(packet.md.id), packet.offloads);
+        let mut segments = self.scratch.take_list();
+        for index in 1..plan.segments() {
+            let mut segment = self.scratch.pool.take();
+            plan.write(&packet, index, &mut segment);
+            segment.md.id = self.next_packet;
+            self.next_packet += 1;
+            self.counters.copies += 1;
+            segments.push(segment);
+        }
+        plan.cut_first(&mut packet);
+        let after = packet.offloads;
+        trace.event(|| Event::OffloadChange { packet: whole, before, after, why: OffloadWhy::Segmented });
+        if T::ON {
+            trace.bytes(whole, packet.data());
+        }
+        self.send_or_drop(packet, queue, config, trace);
+        for segment in segments.drain(..) {
+            let copy = PacketId(segment.md.id);
+            trace.event(|| Event::Copy { packet: whole, copy });
+            if T::ON {
+                trace.bytes(copy, segment.data());
+            }
+            self.send_or_drop(segment, queue, config, trace);
+        }
+        self.scratch.give_list(segments);
     }
 }
 
@@ -89,12 +153,12 @@ fn prepare<T: Trace>(packet: &mut Packet, port: &PortConfig, trace: &mut T) -> R
         return Err(DropReason::TooShort);
     }
     let most = usize::from(port.mtu) + ETHERNET;
-    // What is to be segmented is as long as its segments; a port that cannot do that refuses it below.
+    // What is to be segmented is as long as its segments; these are prepared in their turn.
     if packet.len() > most && packet.tso_segsz == 0 && !fits_tagged(packet, most) {
         return Err(DropReason::TooBig);
     }
     let before = packet.offloads;
-    let prepared = prepare_for(packet, port.capabilities)?;
+    let prepared = prepare_for(packet, port.capabilities);
     if T::ON && packet.offloads != before {
         let (packet, after) = (PacketId(packet.md.id), packet.offloads);
         trace.event(|| Event::OffloadChange { packet, before, after, why: OffloadWhy::Prepared });

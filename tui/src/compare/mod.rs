@@ -1,9 +1,9 @@
 //! `recirc compare`: a scenario's packets and commands through real Open vSwitch, and where it differs from ours.
 //!
 //! The scenario runs here first; what came to each datapath, in which order, and what left it is recorded
-//! ([`record`]). Then an Open vSwitch of its own, in a private folder with dummy ports, meets the same packets and commands
-//! ([`replay`]), and both are compared ([`diff`]). Links and hosts are thus never simulated twice. Differences that are
-//! Open vSwitch's fault are listed in [`known`].
+//! ([`mod@record`]). Then an Open vSwitch of its own, in a private folder with dummy ports, meets the same packets and commands
+//! ([`mod@replay`]), and both are compared ([`mod@diff`]). Links and hosts are thus never simulated twice. Differences that are
+//! Open vSwitch's fault are listed in [`mod@known`].
 //!
 //! Never decides anything about a packet, and leaves nothing running.
 
