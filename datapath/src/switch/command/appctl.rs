@@ -4,7 +4,6 @@ use super::super::Switch;
 use super::{CommandError, bad_flow_text, bad_text, refused};
 use crate::flow::text::parse_key;
 use crate::flow::{Flow, Payload, compose, compose_len};
-use crate::openflow::bridge::BridgeId;
 use crate::openflow::command::Word;
 use crate::openflow::command::appctl::{Appctl, Verb};
 use crate::openflow::ofproto::TraceOptions;
@@ -26,15 +25,11 @@ impl Switch {
                 self.trace_text(bridge, flow, packet, options, now)
             }
             Verb::FdbShow(bridge) => self.fdb_show(bridge.as_ref(), now),
-            Verb::FdbFlush(bridge) => {
-                for id in self.bridges_of(bridge.as_ref())? {
-                    if let Some(table) = self.ofproto_mut().mac_table_mut(id) {
-                        table.flush();
-                    }
-                }
-                self.ofproto_mut().set_changed();
-                Ok("table successfully flushed\n".to_owned())
-            }
+            Verb::FdbFlush(bridge) => self.fdb_flush(bridge.as_ref()),
+            Verb::FdbStatsShow(bridge) => self.fdb_stats_show(bridge.as_ref(), now),
+            Verb::FdbStatsClear(bridge) => self.fdb_stats_clear(bridge.as_ref()),
+            Verb::FdbAdd { bridge, port, vlan, mac } => self.fdb_add((bridge, port), (vlan, mac), now),
+            Verb::FdbDel { bridge, vlan, mac } => self.fdb_del(bridge, vlan, mac),
             Verb::RevalidatorWait => {
                 self.settle(now, &mut Off);
                 Ok(String::new())
@@ -53,11 +48,7 @@ impl Switch {
             | Verb::DelFlows
             | Verb::PmdStatsShow
             | Verb::DumpDps => self.appctl_datapath(call, now),
-            Verb::FdbStatsShow(_)
-            | Verb::FdbStatsClear(_)
-            | Verb::FdbAdd { .. }
-            | Verb::FdbDel { .. }
-            | Verb::DpifShow
+            Verb::DpifShow
             | Verb::BridgeDumpFlows(_)
             | Verb::DpShow { .. }
             | Verb::PmdStatsClear
@@ -65,18 +56,6 @@ impl Switch {
             | Verb::SetFlowLimit(_)
             | Verb::CoverageRead(_)
             | Verb::Version => Err(refused(format!("ovs-appctl: {} is not supported here", call.name.text))),
-        }
-    }
-
-    fn bridges_of(&self, bridge: Option<&Word>) -> Result<Vec<BridgeId>, CommandError> {
-        match bridge {
-            Some(name) => {
-                let id = self
-                    .bridge_id(&name.text)
-                    .map_err(|_| refused(format!("no such bridge: {}", name.text)))?;
-                Ok(vec![id])
-            }
-            None => Ok(self.ofproto().bridges().map(|bridge| bridge.id).collect()),
         }
     }
 
@@ -175,28 +154,6 @@ impl Switch {
             Some((id, port)) => Ok(self.ofproto_mut().trace_at(id, port, &key, options, now)),
             None => self.ofproto_mut().trace(&key, options, now).map_err(CommandError::Refused),
         }
-    }
-
-    fn fdb_show(&mut self, bridge: Option<&Word>, now: Time) -> Result<String, CommandError> {
-        self.credit(now);
-        let mut text = String::new();
-        for id in self.bridges_of(bridge)? {
-            text.push_str(" Port  VLAN  MAC                Age\n");
-            let (Some(found), Some(table)) = (self.ofproto().bridge(id), self.ofproto().mac_table(id)) else {
-                continue;
-            };
-            for entry in table.entries(now) {
-                let port = found.bundle(entry.port).and_then(|bundle| bundle.ports.first().copied());
-                let port = match port {
-                    Some(OfPort::LOCAL) => "LOCAL".to_owned(),
-                    Some(port) => port.0.to_string(),
-                    None => "?".to_owned(),
-                };
-                let age = entry.age_secs.map_or_else(|| "static".to_owned(), |age| age.to_string());
-                text.push_str(&format!("{port:>5}  {:>4}  {}  {age:>3}\n", entry.vlan, entry.mac));
-            }
-        }
-        Ok(text)
     }
 }
 

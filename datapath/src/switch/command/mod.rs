@@ -5,11 +5,13 @@
 
 mod appctl;
 mod appctl_dp;
+mod appctl_fdb;
 mod ofctl;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod vsctl;
+mod vsctl_change;
 
 use thiserror::Error;
 

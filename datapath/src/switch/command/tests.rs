@@ -156,3 +156,70 @@ fn what_is_not_there_is_named() {
         assert!(text.contains(part), "{words:?}: {text}");
     }
 }
+
+#[test]
+fn values_are_added_to_columns_and_removed() {
+    let mut switch = switch();
+    ok(&mut switch, "ovs-vsctl set Interface p1 options:ol_l4_rx_csum_set_bad=true options:ol_tso_segsz=400");
+    let segment = |switch: &Switch| switch.port_named("p1").unwrap().device.rx_tso_segsz;
+    assert_eq!(segment(&switch), 400);
+    ok(&mut switch, "ovs-vsctl remove Interface p1 options ol_tso_segsz=500 ol_l4_rx_csum_set_bad nothing");
+    assert_eq!(segment(&switch), 400, "the value is another one");
+    assert_eq!(switch.port_named("p1").unwrap().device.rx_l4, crate::switch::RxChecksum::Unknown);
+    ok(&mut switch, "ovs-vsctl remove Interface p1 options ol_tso_segsz");
+    assert_eq!(segment(&switch), 0);
+    ok(&mut switch, "ovs-vsctl add Interface p1 options ol_tso_segsz=300 -- add Port p1 trunks 10,20 30");
+    assert_eq!(segment(&switch), 300);
+    ok(&mut switch, "ovs-vsctl remove Port p1 trunks 20 -- set Port p2 tag=5 -- remove Port p2 tag 5");
+    let vlan = |name| switch.port_named(name).unwrap().spec().vlan;
+    assert_eq!((vlan("p1").trunks, vlan("p2").tag), (vec![10, 30], None));
+    let words = ["ovs-vsctl", "remove", "Bridge", "br0", "other_config", "hwaddr"];
+    assert!(refusal(&mut switch, &words).to_string().contains("other_config"));
+}
+
+#[test]
+fn static_addresses_stay() {
+    let mut switch = switch();
+    ok(&mut switch, "ovs-appctl fdb/add br0 p1 0 50:54:00:00:01:01");
+    assert_eq!(
+        ok(&mut switch, "ovs-appctl fdb/add br0 p2 0 50:54:00:00:01:01"),
+        "Overriding already existing static entry on 1\n"
+    );
+    assert_eq!(
+        ok(&mut switch, "ovs-appctl fdb/show br0"),
+        " Port  VLAN  MAC                Age\n    2     0  50:54:00:00:01:01  static\n"
+    );
+    let stats = ok(&mut switch, "ovs-appctl fdb/stats-show br0");
+    assert!(
+        stats.starts_with(
+            "Statistics for bridge \"br0\":\n  Current/maximum MAC entries in the table: 1/8192\n"
+        )
+    );
+    assert!(stats.contains("  Current static MAC entries in the table : 1\n"), "{stats}");
+    assert_eq!(ok(&mut switch, "ovs-appctl fdb/del br0 0 50:54:00:00:01:01"), "");
+    let again = ["ovs-appctl", "fdb/del", "br0", "0", "50:54:00:00:01:01"];
+    assert_eq!(refusal(&mut switch, &again).to_string(), "could not find static mac entry");
+    for (words, part) in [
+        (["fdb/add", "br9", "p1", "0", "50:54:00:00:01:01"], "no such bridge"),
+        (["fdb/add", "br0", "p9", "0", "50:54:00:00:01:01"], "no port p9"),
+        (["fdb/add", "br0", "p1", "4096", "50:54:00:00:01:01"], "VLAN"),
+        (["fdb/add", "br0", "p1", "0", "50:54"], "bad MAC address"),
+    ] {
+        let words: Vec<&str> = ["ovs-appctl"].into_iter().chain(words).collect();
+        assert!(refusal(&mut switch, &words).to_string().contains(part), "{words:?}");
+    }
+}
+
+#[test]
+fn addresses_of_several_bridges_are_shown_with_their_names() {
+    let mut switch = switch();
+    ok(&mut switch, "ovs-vsctl add-br br-int -- set Bridge br-int datapath_type=dummy");
+    ok(&mut switch, "ovs-appctl fdb/add br0 p1 0 50:54:00:00:01:01");
+    let shown = ok(&mut switch, "ovs-appctl fdb/show");
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[0], " Bridge  Port  VLAN  MAC                Age");
+    assert!(
+        lines.contains(&" br0        1     0  50:54:00:00:01:01  static") && lines.contains(&" br-int"),
+        "{shown}"
+    );
+}

@@ -6,6 +6,7 @@ use super::super::Switch;
 use super::super::device::{Device, DeviceKind};
 use super::super::ports::{BridgeSpec, PortSpec};
 use super::settings::{set_interface, set_port};
+use super::vsctl_change::Change;
 use super::{CommandError, refused};
 use crate::openflow::bridge::{FailMode, Peer, VlanConfig};
 use crate::openflow::command::datum::Datum;
@@ -14,9 +15,9 @@ use crate::openflow::command::vsctl::{ColumnKey, Record, Setting, Verb, Vsctl, V
 use crate::types::{MacAddr, OfPort, Time};
 
 /// A port that the chain adds.
-struct NewPort {
+pub(super) struct NewPort {
     bridge: String,
-    spec: PortSpec,
+    pub(super) spec: PortSpec,
 }
 
 impl Switch {
@@ -27,8 +28,15 @@ impl Switch {
         let mut text = String::new();
         let mut new_ports = Vec::new();
         for command in &call.commands {
-            if !matches!(command.verb, Verb::AddPort { .. } | Verb::Set(..) | Verb::AddBr(_) | Verb::Nothing)
-            {
+            if !matches!(
+                command.verb,
+                Verb::AddPort { .. }
+                    | Verb::Set(..)
+                    | Verb::Add(..)
+                    | Verb::Remove(..)
+                    | Verb::AddBr(_)
+                    | Verb::Nothing
+            ) {
                 self.make_ports(&mut new_ports)?;
             }
             let printed = self.vsctl_command(command, &mut new_ports, now)?;
@@ -100,12 +108,23 @@ impl Switch {
                 self.vsctl_set(record, &settings, new_ports, now)?;
             }
             Verb::Get(record, columns) => return self.vsctl_get(record, columns),
+            Verb::Add(record, column, values) => {
+                self.vsctl_change(Change::Add, (record, column, values), new_ports, now)?;
+            }
+            Verb::Remove(record, column, values) => {
+                self.vsctl_change(Change::Remove, (record, column, values), new_ports, now)?;
+            }
+            // There are no fake bridges.
+            Verb::BrToVlan(name) => {
+                self.bridge_id(&name.text).map_err(refused)?;
+                return Ok("0\n".to_owned());
+            }
+            Verb::BrToParent(name) => {
+                self.bridge_id(&name.text).map_err(refused)?;
+                return Ok(format!("{}\n", name.text));
+            }
             Verb::Show
-            | Verb::BrToVlan(_)
-            | Verb::BrToParent(_)
             | Verb::AddBond { .. }
-            | Verb::Add(..)
-            | Verb::Remove(..)
             | Verb::List(..)
             | Verb::Find(..)
             | Verb::Create(..)
@@ -190,7 +209,7 @@ impl Switch {
         Ok(())
     }
 
-    fn vsctl_set(
+    pub(super) fn vsctl_set(
         &mut self,
         record: &Record,
         settings: &[Setting],
