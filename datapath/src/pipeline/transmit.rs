@@ -153,8 +153,8 @@ fn prepare<T: Trace>(packet: &mut Packet, port: &PortConfig, trace: &mut T) -> R
         return Err(DropReason::TooShort);
     }
     let most = usize::from(port.mtu) + ETHERNET;
-    // What is to be segmented is as long as its segments; these are prepared in their turn.
-    if packet.len() > most && packet.tso_segsz == 0 && !fits_tagged(packet, most) {
+    // What is to be segmented is as long as its longest segment.
+    if packet.len() > most && longest(packet) > most && !fits_tagged(packet, most) {
         return Err(DropReason::TooBig);
     }
     let before = packet.offloads;
@@ -166,8 +166,14 @@ fn prepare<T: Trace>(packet: &mut Packet, port: &PortConfig, trace: &mut T) -> R
     Ok(prepared)
 }
 
+/// Length of a packet, or of its longest segment if it is to be segmented.
+#[cold]
+fn longest(packet: &Packet) -> usize {
+    if packet.tso_segsz == 0 { packet.len() } else { packet.check_len() }
+}
+
 /// Whether a frame that is too long without a tag is not too long with its 802.1Q tag.
 #[cold]
 fn fits_tagged(packet: &Packet, most: usize) -> bool {
-    packet.data().get(12..14) == Some(&[0x81, 0x00]) && packet.len() <= most + VLAN
+    packet.data().get(12..14) == Some(&[0x81, 0x00]) && longest(packet) <= most + VLAN
 }

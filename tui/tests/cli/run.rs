@@ -224,3 +224,15 @@ fn the_user_interface_wants_a_terminal() {
     run_in(dir.path(), &["tui", "a.toml"]).code(2).complains(&["terminal", "recirc run a.toml"]);
     run(&["tui", "gone.toml"]).code(2).complains(&["gone.toml"]);
 }
+
+#[test]
+fn every_lesson_shows_what_it_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies");
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().display().to_string());
+    let mut files: Vec<String> = names.filter(|name| name.ends_with(".toml")).collect();
+    files.sort();
+    assert!(files.len() > 15, "{files:?}");
+    let args: Vec<&str> = ["run"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    let ran = run(&args).code(0);
+    assert_eq!(ran.out.matches("result: pass").count(), files.len());
+}
