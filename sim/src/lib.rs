@@ -84,6 +84,7 @@ pub mod record;
 pub mod report;
 pub mod runner;
 pub mod scenario;
+pub mod shell;
 pub mod wire;
 pub mod world;
 

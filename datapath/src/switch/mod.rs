@@ -14,7 +14,7 @@ mod revalidate;
 #[cfg(test)]
 mod tests;
 
-pub use command::CommandError;
+pub use command::{CommandError, FileReader};
 pub use device::{Device, DeviceKind, RxChecksum};
 pub use dump::DumpOptions;
 pub use ports::{BridgeSpec, PortSpec, SwitchError, SwitchPort};

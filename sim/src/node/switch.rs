@@ -5,7 +5,9 @@ use datapath::openflow::bridge::{FailMode, PriorityTags, VlanConfig};
 use datapath::packet::{Batch, Packet};
 use datapath::pipeline::Datapath;
 use datapath::stats::{DropReason, PassCounters};
-use datapath::switch::{BridgeSpec, CommandError, Device, DeviceKind, DumpOptions, PortSpec, Switch};
+use datapath::switch::{
+    BridgeSpec, CommandError, Device, DeviceKind, DumpOptions, FileReader, PortSpec, Switch,
+};
 use datapath::trace::{FlowId, Trace};
 use datapath::types::{MacAddr, OfPort, PortNo, Time};
 
@@ -21,6 +23,8 @@ pub struct CommandFailure {
     pub understood: bool,
     /// The word that was not understood (the program is 0), and the byte in it.
     pub word: Option<(usize, usize)>,
+    /// If that word names a file: the line of the file, from 1, and the byte in it.
+    pub line: Option<(usize, usize)>,
 }
 
 /// A port, as it is now.
@@ -214,18 +218,25 @@ impl SwitchNode {
         }
     }
 
-    /// Runs a command.
+    /// Runs a command that names no files.
     ///
     /// # Errors
     /// If it is not understood, or fails.
     pub fn command(&mut self, now: Time, argv: &[&str]) -> Result<String, CommandFailure> {
-        self.switch.command(now, argv).map_err(|error| {
-            let word = match &error {
-                CommandError::Parse(error) => Some((error.arg, error.offset)),
-                CommandError::Refused(_) => None,
-            };
-            CommandFailure { message: error.to_string(), understood: false, word }
-        })
+        self.switch.command(now, argv).map_err(failure)
+    }
+
+    /// Runs a command; `files` reads those that it names.
+    ///
+    /// # Errors
+    /// If it is not understood, or fails.
+    pub fn command_with(
+        &mut self,
+        now: Time,
+        argv: &[&str],
+        files: &mut FileReader<'_>,
+    ) -> Result<String, CommandFailure> {
+        self.switch.command_with(now, argv, files).map_err(failure)
     }
 
     /// The ports in the datapath, in order of their numbers there.
@@ -354,6 +365,15 @@ impl SwitchNode {
         let datapath = self.switch.datapath();
         BASE_BYTES + datapath.flows().len() * FLOW_BYTES
     }
+}
+
+fn failure(error: CommandError) -> CommandFailure {
+    let (word, line) = match &error {
+        CommandError::Parse(error) => (Some((error.arg, error.offset)), None),
+        CommandError::File { arg, line, offset, .. } => (Some((*arg, 0)), Some((*line, *offset))),
+        CommandError::Refused(_) => (None, None),
+    };
+    CommandFailure { message: error.to_string(), understood: false, word, line }
 }
 
 /// About what an empty datapath takes: caches with their buckets.

@@ -289,7 +289,7 @@ impl Line {
     /// # Errors
     /// A quote that is never closed.
     pub fn words(&self) -> Result<Vec<String>, String> {
-        let words = crate::world::split_words(&self.text)?;
+        let words = crate::shell::split_words(&self.text).map_err(|error| error.message)?;
         Ok(words.into_iter().map(|(word, _)| word).collect())
     }
 }

@@ -39,7 +39,6 @@ use replay::ReplayState;
 
 pub use checks::Outcome;
 pub use golden::Blessed;
-pub(crate) use step::split_words;
 
 /// Events at one instant after which it is taken for certain that they never end.
 const MAX_EVENTS_AT_ONCE: u64 = 1_000_000;

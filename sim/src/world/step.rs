@@ -1,12 +1,11 @@
 //! Steps of the scenario, as they happen.
 
-use std::ops::Range;
-
 use super::replay::{ReplayRequest, pacing_of};
 use super::{Event, Target, World, WorldError};
 use crate::diagnostic::Diagnostic;
 use crate::record::{Commanded, Observer, Watch};
 use crate::scenario::{Block, Line, LinkStep, LinkWhich, Send, SendWhat, StepAction};
+use crate::shell::{ShellWord, split_words};
 
 /// Commands that say nothing about one bridge go to all datapaths; these make something new, on the shared one.
 const MAKES: [&str; 2] = ["add-br", "--may-exist"];
@@ -182,7 +181,8 @@ impl World {
         watch: &mut W,
         observer: &mut dyn Observer,
     ) -> Result<String, WorldError> {
-        let words = split_words(&line.text).map_err(|message| self.line_error(line, &[], None, message))?;
+        let words =
+            split_words(&line.text).map_err(|error| self.line_error(line, &[], None, error.message))?;
         let argv: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
         if argv.is_empty() {
             return Ok(String::new());
@@ -286,70 +286,5 @@ impl World {
                 shared
             }
         }
-    }
-}
-
-/// A word of a command line, and the bytes of the line that it was made from.
-type ShellWord = (String, Range<usize>);
-
-/// Splits a command line into words as a POSIX shell does: white space, quotes, backslash. No expansion of any kind.
-pub(crate) fn split_words(line: &str) -> Result<Vec<ShellWord>, String> {
-    let mut words: Vec<ShellWord> = Vec::new();
-    let mut word: Option<(String, usize)> = None;
-    let mut chars = line.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            c if c.is_whitespace() => words.extend(word.take().map(|(word, from)| (word, from..at))),
-            '#' if word.is_none() => return Ok(words),
-            '\'' => {
-                let word = &mut word.get_or_insert_with(|| (String::new(), at)).0;
-                loop {
-                    match chars.next() {
-                        Some((_, '\'')) => break,
-                        Some((_, c)) => word.push(c),
-                        None => return Err("a ' is never closed".to_owned()),
-                    }
-                }
-            }
-            '"' => {
-                let word = &mut word.get_or_insert_with(|| (String::new(), at)).0;
-                loop {
-                    match chars.next() {
-                        Some((_, '"')) => break,
-                        Some((_, '\\')) => match chars.next() {
-                            Some((_, c @ ('"' | '\\' | '$' | '`'))) => word.push(c),
-                            Some((_, c)) => word.extend(['\\', c]),
-                            None => return Err("a \" is never closed".to_owned()),
-                        },
-                        Some((_, c)) => word.push(c),
-                        None => return Err("a \" is never closed".to_owned()),
-                    }
-                }
-            }
-            '\\' => {
-                let word = &mut word.get_or_insert_with(|| (String::new(), at)).0;
-                word.extend(chars.next().map(|(_, c)| c));
-            }
-            c => word.get_or_insert_with(|| (String::new(), at)).0.push(c),
-        }
-    }
-    words.extend(word.map(|(word, from)| (word, from..line.len())));
-    Ok(words)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_a_shell() {
-        let split = |line| split_words(line).unwrap().into_iter().map(|(word, _)| word).collect::<Vec<_>>();
-        assert_eq!(
-            split("ovs-ofctl add-flow br0 'in_port=1, actions=2'  # why"),
-            ["ovs-ofctl", "add-flow", "br0", "in_port=1, actions=2"]
-        );
-        assert_eq!(split(r#"a"b c"'d'\ e "\"\x" '' "#), ["ab cd e", r#""\x"#, ""]);
-        assert_eq!(split_words(" a 'b c' ").unwrap(), [("a".to_owned(), 1..2), ("b c".to_owned(), 3..8)]);
-        assert!(split_words("a 'b").is_err() && split_words("\"").is_err());
     }
 }

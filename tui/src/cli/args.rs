@@ -71,8 +71,12 @@ pub struct ReportArgs {
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Scenario files.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "ovs", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Instead: run a plain file of ovs-vsctl, ovs-ofctl, ovs-appctl and ovs-dpctl commands, as pasted from a bug report,
+    /// and print what each prints; `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "out", "format", "trace"])]
+    pub ovs: Option<PathBuf>,
     /// Seed of every random stream, instead of the files' own.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

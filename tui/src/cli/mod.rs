@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod golden;
 pub mod load;
+mod ovs;
 mod replay;
 mod run;
 mod text;

@@ -22,6 +22,9 @@ use crate::progress;
 
 /// Runs the command.
 pub fn run(args: &RunArgs, out: &mut Output) -> Result<Exit, Failure> {
+    if let Some(file) = &args.ovs {
+        return super::ovs::run(file, args.seed.unwrap_or(0), out);
+    }
     let files = load::disk();
     let scenarios = load::all(&args.files, &files, false)?;
     scenarios_to_reports(&scenarios, &files, args.seed, &args.report, out)

@@ -3,6 +3,7 @@
 
 mod common;
 mod compare;
+mod ovs;
 mod replay;
 mod run;
 #[cfg(unix)]

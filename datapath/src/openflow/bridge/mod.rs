@@ -51,6 +51,17 @@ pub enum FragmentHandling {
     NxMatch,
 }
 
+impl FragmentHandling {
+    /// The word of ovs-ofctl for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Drop => "drop",
+            Self::NxMatch => "nx-match",
+        }
+    }
+}
+
 /// Why a port was not added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {

@@ -33,4 +33,5 @@ pub use rule::{
     ParsedFlowMod, RuleStats, RuleText, actions_to_text, match_to_text, parse_actions, parse_flow_mod,
     parse_flow_mod_line, parse_match, without_comment,
 };
+pub use value::field_by_name;
 pub(crate) use value::has_short_header as field_has_short_header;

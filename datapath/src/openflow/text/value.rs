@@ -410,7 +410,7 @@ fn is_name(field: Field, base: &str, name: &str) -> bool {
 }
 
 /// The field that is called `name`, by its OVS name or its other name.
-pub(super) fn field_by_name(name: &str) -> Option<Field> {
+pub fn field_by_name(name: &str) -> Option<Field> {
     Field::all().find(|&field| {
         let info = field.info();
         is_name(field, info.name, name) || info.alias.is_some_and(|alias| is_name(field, alias, name))

@@ -48,14 +48,13 @@ impl Switch {
             | Verb::DelFlows
             | Verb::PmdStatsShow
             | Verb::DumpDps => self.appctl_datapath(call, now),
-            Verb::DpifShow
-            | Verb::BridgeDumpFlows(_)
-            | Verb::DpShow { .. }
-            | Verb::PmdStatsClear
-            | Verb::UpcallShow
-            | Verb::SetFlowLimit(_)
-            | Verb::CoverageRead(_)
-            | Verb::Version => Err(refused(format!("ovs-appctl: {} is not supported here", call.name.text))),
+            Verb::DpifShow => Ok(self.dpif_show()),
+            Verb::BridgeDumpFlows(bridge) => self.bridge_rules(bridge, now),
+            Verb::DpShow { statistics } => Ok(self.datapath_show(*statistics)),
+            Verb::SetFlowLimit(limit) => self.set_flow_limit(limit, now),
+            Verb::PmdStatsClear | Verb::UpcallShow | Verb::CoverageRead(_) | Verb::Version => {
+                Err(refused(format!("ovs-appctl: {} is not supported here", call.name.text)))
+            }
         }
     }
 

@@ -6,7 +6,10 @@
 mod appctl;
 mod appctl_dp;
 mod appctl_fdb;
+mod appctl_show;
 mod ofctl;
+mod ofctl_file;
+mod ofctl_port;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -27,10 +30,27 @@ pub enum CommandError {
     /// It is not understood, or asks for what is not supported.
     #[error(transparent)]
     Parse(#[from] ParseError),
+    /// A line of a file that it reads is not understood.
+    #[error("{file}:{line}: {message}")]
+    File {
+        /// Word of the command that names the file.
+        arg: usize,
+        /// The file, as the command names it.
+        file: String,
+        /// Number of the line, from 1.
+        line: usize,
+        /// Byte of the line at which the refused part starts.
+        offset: usize,
+        /// What is wrong.
+        message: String,
+    },
     /// It is understood and cannot be carried out.
     #[error("{0}")]
     Refused(String),
 }
+
+/// What gives a command the text of a file that it names; `-` is its standard input. An error is the reason in words.
+pub type FileReader<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
 /// A refusal of a rule, group or match, at its word of the command.
 fn bad_text(word: &Word, error: text::TextError) -> CommandError {
@@ -56,6 +76,19 @@ impl Switch {
     /// # Errors
     /// [`CommandError`]; nothing is changed then.
     pub fn command(&mut self, now: Time, argv: &[&str]) -> Result<String, CommandError> {
+        self.command_with(now, argv, &mut |_| Err("files are not read here".to_owned()))
+    }
+
+    /// The same for a command that may name files, which `files` reads: the switch opens none.
+    ///
+    /// # Errors
+    /// As [`Self::command`].
+    pub fn command_with(
+        &mut self,
+        now: Time,
+        argv: &[&str],
+        files: &mut FileReader<'_>,
+    ) -> Result<String, CommandError> {
         match parse(argv)? {
             Command::Vsctl(call) => {
                 // All of a chain, or nothing.
@@ -66,7 +99,7 @@ impl Switch {
                 }
                 Ok(text)
             }
-            Command::Ofctl(call) => self.ofctl(&call, now),
+            Command::Ofctl(call) => self.ofctl(&call, files, now),
             Command::Appctl(call) => self.appctl(&call, now),
         }
     }

@@ -1,23 +1,31 @@
 //! `ovs-ofctl`: rules, groups and ports of a bridge.
 
+use std::cmp::Ordering;
+
 use super::super::Switch;
-use super::{CommandError, bad_text, refused};
+use super::{CommandError, FileReader, bad_text, refused};
 use crate::openflow::Match;
 use crate::openflow::bridge::{BridgeId, FragmentHandling, PortFlags, Rule, RuleFilter};
 use crate::openflow::command::Word;
 use crate::openflow::command::ofctl::{Ofctl, OfctlOptions, Verb};
-use crate::openflow::flow_mod::FlowModCommand;
-use crate::openflow::group::GroupModCommand;
+use crate::openflow::field::Field;
+use crate::openflow::flow_mod::{FlowMod, FlowModCommand};
+use crate::openflow::group::{GroupMod, GroupModCommand};
 use crate::openflow::protocol::{OfVersion, Protocols};
 use crate::openflow::text::{
-    Names, NoNames, RuleStats, RuleText, TextError, group_to_text, parse_flow_mod, parse_group_mod,
-    parse_port,
+    Names, NoNames, RuleStats, RuleText, TextError, field_by_name, group_to_text, parse_flow_mod,
+    parse_group_mod, parse_port,
 };
 use crate::openflow::wire::{received, received_match};
 use crate::types::{OfPort, Span, Time};
 
 impl Switch {
-    pub(super) fn ofctl(&mut self, call: &Ofctl, now: Time) -> Result<String, CommandError> {
+    pub(super) fn ofctl(
+        &mut self,
+        call: &Ofctl,
+        files: &mut FileReader<'_>,
+        now: Time,
+    ) -> Result<String, CommandError> {
         match &call.verb {
             Verb::FlowMod { bridge, command, text } => {
                 self.flow_mod_text(&bridge.text, *command, text.as_ref(), &call.options, now)?;
@@ -36,12 +44,7 @@ impl Switch {
             Verb::GetFrags(bridge) => {
                 let id = self.bridge_id(&bridge.text).map_err(refused)?;
                 let handling = self.ofproto().bridge(id).map(|bridge| bridge.fragments).unwrap_or_default();
-                let word = match handling {
-                    FragmentHandling::Normal => "normal",
-                    FragmentHandling::Drop => "drop",
-                    FragmentHandling::NxMatch => "nx-match",
-                };
-                return Ok(format!("{word}\n"));
+                return Ok(format!("{}\n", handling.word()));
             }
             Verb::SetFrags(bridge, word) => {
                 let id = self.bridge_id(&bridge.text).map_err(refused)?;
@@ -55,18 +58,26 @@ impl Switch {
                 };
                 self.ofproto_mut().set_fragments(id, handling).map_err(refused)?;
             }
-            Verb::FlowFile { file, .. } | Verb::ReplaceFlows { file, .. } | Verb::GroupFile { file, .. } => {
-                return Err(refused(format!(
-                    "ovs-ofctl: {}: files are not read here; give each line to add-flow or add-group",
-                    file.text
-                )));
+            Verb::FlowFile { bridge, file, command } => {
+                self.flow_file(&bridge.text, file, *command, &call.options, files, now)?;
             }
-            Verb::DumpAggregate(..)
-            | Verb::DumpGroupStats(..)
-            | Verb::DumpPorts(..)
-            | Verb::DumpPortsDesc(..)
-            | Verb::DumpDesc(_)
-            | Verb::Show(_) => {
+            Verb::GroupFile { bridge, file } => {
+                self.group_file(&bridge.text, file, &call.options, files, now)?;
+            }
+            Verb::DumpAggregate(bridge, text) => {
+                self.credit(now);
+                return self.aggregate_text(&bridge.text, text.as_ref(), call);
+            }
+            Verb::DumpPorts(bridge, port) => {
+                self.credit(now);
+                return self.ports_text(&bridge.text, port.as_ref(), &call.options);
+            }
+            Verb::DumpPortsDesc(bridge, port) => {
+                return self.ports_desc_text(&bridge.text, port.as_ref(), &call.options);
+            }
+            Verb::DumpDesc(bridge) => return self.desc_text(&bridge.text, &call.options),
+            Verb::Show(bridge) => return self.show_text(&bridge.text, &call.options),
+            Verb::ReplaceFlows { .. } | Verb::DumpGroupStats(..) => {
                 return Err(refused(format!("ovs-ofctl: {} is not supported here", call.name.text)));
             }
         }
@@ -74,7 +85,7 @@ impl Switch {
     }
 
     /// The bridge of a name, whose ports may be named in text.
-    fn named_bridge(&self, name: &str) -> Result<(BridgeId, &dyn Names), CommandError> {
+    pub(super) fn named_bridge(&self, name: &str) -> Result<(BridgeId, &dyn Names), CommandError> {
         let bridge = self.ofproto().bridge_named(name);
         bridge
             .map(|bridge| (bridge.id, bridge as &dyn Names))
@@ -92,10 +103,20 @@ impl Switch {
         let (id, names) = self.named_bridge(bridge)?;
         let parsed = read(text, |text| parse_flow_mod(text, command, names))?;
         let version = version_for(options, parsed.protocols)?;
-        let mut change = parsed.flow_mod;
+        self.credit(now);
+        self.send_flow_mod(id, parsed.flow_mod, version, now)
+    }
+
+    /// Carries out a change as it arrives in a message of `version`.
+    pub(super) fn send_flow_mod(
+        &mut self,
+        id: BridgeId,
+        mut change: FlowMod,
+        version: OfVersion,
+        now: Time,
+    ) -> Result<(), CommandError> {
         change.actions = received(version, &change.actions, &change.rule_match);
         change.rule_match = received_match(version, &change.rule_match);
-        self.credit(now);
         self.ofproto_mut().flow_mod(id, &change, now).map(drop).map_err(ofctl_error)
     }
 
@@ -108,15 +129,48 @@ impl Switch {
         now: Time,
     ) -> Result<(), CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
-        let mut change = read(text, |text| parse_group_mod(text, command, names))?;
+        let change = read(text, |text| parse_group_mod(text, command, names))?;
+        self.credit(now);
+        self.send_group_mod(id, change, options, now)
+    }
+
+    /// Carries out a change of a group as it arrives in a message.
+    pub(super) fn send_group_mod(
+        &mut self,
+        id: BridgeId,
+        mut change: GroupMod,
+        options: &OfctlOptions,
+        now: Time,
+    ) -> Result<(), CommandError> {
         // OpenFlow 1.0 has no groups.
         let version =
             options.versions.iter().copied().rfind(|&v| v != OfVersion::Of10).unwrap_or(OfVersion::Of15);
         for bucket in &mut change.buckets {
             bucket.actions = received(version, &bucket.actions, &Match::catch_all());
         }
-        self.credit(now);
         self.ofproto_mut().group_mod(id, &change, now).map(drop).map_err(ofctl_error)
+    }
+
+    /// `dump-aggregate`: sums over the rules that a match selects.
+    fn aggregate_text(
+        &self,
+        bridge: &str,
+        text: Option<&Word>,
+        call: &Ofctl,
+    ) -> Result<String, CommandError> {
+        let (id, names) = self.named_bridge(bridge)?;
+        let wanted = read(text, |text| parse_flow_mod(text, FlowModCommand::Delete, names))?.flow_mod;
+        let Some(found) = self.ofproto().bridge(id) else { return Ok(String::new()) };
+        let rules = found.find_rules(&filter_of(&wanted));
+        let (mut packets, mut bytes) = (0_u64, 0_u64);
+        for rule in &rules {
+            let stats = self.ofproto().rule_stats(rule.id);
+            packets = packets.saturating_add(stats.packets);
+            bytes = bytes.saturating_add(stats.bytes);
+        }
+        let header = rules_header("AGGREGATE", dump_version(&call.options), text.is_some());
+        let n = rules.len();
+        Ok(format!("{} packet_count={packets} byte_count={bytes} flow_count={n}\n", header.trim_end()))
     }
 
     fn rules_text(
@@ -128,20 +182,13 @@ impl Switch {
     ) -> Result<String, CommandError> {
         let (id, names) = self.named_bridge(bridge)?;
         let wanted = read(text, |text| parse_flow_mod(text, FlowModCommand::Delete, names))?.flow_mod;
-        if let Some((field, _)) = call.options.sort.first() {
-            return Err(refused(format!("ovs-ofctl: --sort={field} is not supported here")));
-        }
-        let filter = RuleFilter {
-            table: wanted.table,
-            rule_match: &wanted.rule_match,
-            cookie: (wanted.cookie, wanted.cookie_mask),
-            out_port: wanted.out_port,
-            out_group: wanted.out_group,
-        };
+        let filter = filter_of(&wanted);
         let Some(found) = self.ofproto().bridge(id) else { return Ok(String::new()) };
         let shown: &dyn Names = if call.options.names == Some(true) { found } else { &NoNames };
         let version = dump_version(&call.options);
-        let nicira = version == OfVersion::Of10;
+        // With any of these, ovs-ofctl reads the reply and prints the rules itself: without header and ages.
+        let raw = call.options.sort.is_empty() && call.options.names != Some(true) && !call.options.no_stats;
+        let nicira = raw && version == OfVersion::Of10;
         let seconds = |span: Span| span.0 / 1_000_000_000;
         let line = |rule: &Rule| {
             let stats = self.ofproto().rule_stats(rule.id);
@@ -167,9 +214,14 @@ impl Switch {
             };
             format!(" {}\n", text.to_text((!call.options.no_stats).then_some(&counters), shown))
         };
-        let mut text = if call.options.no_stats { String::new() } else { reply_header("FLOW", version, 4) };
-        text.extend(found.find_rules(&filter).iter().map(|rule| line(rule)));
-        Ok(text)
+        let mut rules = found.find_rules(&filter);
+        for (field, reverse) in call.options.sort.iter().rev() {
+            let field = sort_field(field)?;
+            rules.sort_by(|a, b| compare(field, a, b, *reverse));
+        }
+        let mut out = if raw { rules_header("FLOW", version, text.is_some()) } else { String::new() };
+        out.extend(rules.iter().map(|rule| line(rule)));
+        Ok(out)
     }
 
     fn groups_text(&self, bridge: &str, group: Option<&Word>, call: &Ofctl) -> Result<String, CommandError> {
@@ -239,19 +291,73 @@ impl Switch {
     }
 }
 
+/// The rules that a deletion would delete.
+fn filter_of(wanted: &FlowMod) -> RuleFilter<'_> {
+    RuleFilter {
+        table: wanted.table,
+        rule_match: &wanted.rule_match,
+        cookie: (wanted.cookie, wanted.cookie_mask),
+        out_port: wanted.out_port,
+        out_group: wanted.out_group,
+    }
+}
+
 /// The version that a dump is asked in: the first of those allowed.
-fn dump_version(options: &OfctlOptions) -> OfVersion {
+pub(super) fn dump_version(options: &OfctlOptions) -> OfVersion {
     options.versions.first().copied().unwrap_or(OfVersion::Of10)
 }
 
-/// The line that ovs-ofctl writes above a reply. Its transaction id, which counts messages there, is always the same here:
-/// that of a first request, which in OpenFlow 1.0 follows others that find out the format (`nicira_xid`).
-fn reply_header(kind: &str, version: OfVersion, nicira_xid: u32) -> String {
+/// The line that ovs-ofctl writes above a reply. Its transaction id counts messages there; here it is always what it is for
+/// the first request of a call, which others may precede.
+pub(super) fn reply_header(kind: &str, version: OfVersion, xid: u32) -> String {
     let name = OfVersion::NAMES.iter().find(|(v, _)| *v == version).map_or("", |(_, name)| name);
     match name.strip_prefix("OpenFlow1") {
-        Some(minor) if version != OfVersion::Of10 => format!("OFPST_{kind} reply (OF1.{minor}) (xid=0x2):\n"),
-        _ => format!("NXST_{kind} reply (xid={nicira_xid:#x}):\n"),
+        Some(minor) if version != OfVersion::Of10 => {
+            format!("OFPST_{kind} reply (OF1.{minor}) (xid={xid:#x}):\n")
+        }
+        _ => format!("NXST_{kind} reply (xid={xid:#x}):\n"),
     }
+}
+
+/// The header of a reply about rules: in OpenFlow 1.0 the format is found out first, for a match the names of ports.
+fn rules_header(kind: &str, version: OfVersion, has_match: bool) -> String {
+    let xid = match (version, has_match) {
+        (OfVersion::Of10, false) => 4,
+        (OfVersion::Of10, true) => 8,
+        (_, false) => 2,
+        (_, true) => 6,
+    };
+    reply_header(kind, version, xid)
+}
+
+/// What to sort by: a field, or the priority, which `--sort` alone means.
+fn sort_field(name: &str) -> Result<Option<Field>, CommandError> {
+    if name.is_empty() || name.eq_ignore_ascii_case("priority") {
+        return Ok(None);
+    }
+    field_by_name(name).map(Some).ok_or_else(|| refused(format!("ovs-ofctl: {name}: unknown field name")))
+}
+
+/// Rules without the field come last, whatever the order.
+fn compare(field: Option<Field>, a: &Rule, b: &Rule, reverse: bool) -> Ordering {
+    let order = match field {
+        None => a.priority.cmp(&b.priority),
+        Some(field) => {
+            let value = |rule: &Rule| {
+                let (value, mask) = rule.rule_match.get(field);
+                let there = !mask.is_zero() && field.prereqs_met(&rule.rule_match.flow, None);
+                let bytes = (0..field.info().n_bytes as usize).rev().map(|i| value.byte(i));
+                there.then(|| bytes.collect::<Vec<u8>>())
+            };
+            match (value(a), value(b)) {
+                (None, None) => return Ordering::Equal,
+                (None, Some(_)) => return Ordering::Greater,
+                (Some(_), None) => return Ordering::Less,
+                (Some(a), Some(b)) => a.cmp(&b),
+            }
+        }
+    };
+    if reverse { order.reverse() } else { order }
 }
 
 /// Reads a word of text; without one, nothing is read: everything is meant.
@@ -262,13 +368,13 @@ fn read<T>(word: Option<&Word>, parse: impl FnOnce(&str) -> Result<T, TextError>
     }
 }
 
-fn ofctl_error(error: impl std::fmt::Display) -> CommandError {
+pub(super) fn ofctl_error(error: impl std::fmt::Display) -> CommandError {
     refused(format!("ovs-ofctl: {error}"))
 }
 
 /// The OpenFlow version that a change to the flow tables is sent in: the first of those asked for (`-O`) that can express it.
 /// Without `-O`, OpenFlow 1.0 with Nicira's extensions if that can, else 1.5: ovs-ofctl asks for `-O` then.
-fn version_for(options: &OfctlOptions, usable: Protocols) -> Result<OfVersion, CommandError> {
+pub(super) fn version_for(options: &OfctlOptions, usable: Protocols) -> Result<OfVersion, CommandError> {
     let can = |version: &OfVersion| version.protocols().intersects(usable);
     if options.versions.is_empty() {
         return Ok(if can(&OfVersion::Of10) { OfVersion::Of10 } else { OfVersion::Of15 });

@@ -41,7 +41,7 @@ fn a_wrong_rule_or_flow_points_at_its_word() {
     let mut switch = switch();
     let place = |error: CommandError| match error {
         CommandError::Parse(error) => (error.arg, error.offset),
-        CommandError::Refused(text) => panic!("{text}"),
+        other => panic!("{other}"),
     };
     let rule = "in_port=1,actions=frob";
     assert_eq!(place(refusal(&mut switch, &["ovs-ofctl", "add-flow", "br0", rule])), (3, 18));
@@ -146,8 +146,8 @@ fn what_is_not_there_is_named() {
     for (words, part) in [
         (&["ovs-vsctl", "show"][..], "show"),
         (&["ovs-vsctl", "--oneline", "list-br"], "--oneline"),
-        (&["ovs-ofctl", "dump-ports", "br0"], "dump-ports"),
-        (&["ovs-ofctl", "--sort=priority", "dump-flows", "br0"], "--sort"),
+        (&["ovs-ofctl", "dump-group-stats", "br0"], "dump-group-stats"),
+        (&["ovs-ofctl", "dump-ports", "br0", "p9"], "p9"),
         (&["ovs-ofctl", "add-flow", "br9", "actions=drop"], "br9"),
         (&["ovs-appctl", "upcall/show"], "upcall/show"),
         (&["ovs-appctl", "frob"], "frob"),
@@ -222,4 +222,138 @@ fn addresses_of_several_bridges_are_shown_with_their_names() {
         lines.contains(&" br0        1     0  50:54:00:00:01:01  static") && lines.contains(&" br-int"),
         "{shown}"
     );
+}
+
+/// A switch of which Open vSwitch 4.0.90, set up alike, said what the tests below expect.
+fn busy_switch() -> Switch {
+    let mut switch = switch();
+    for rule in ["in_port=1,actions=2", "table=1,priority=7,ip,actions=drop"] {
+        ok(&mut switch, &format!("ovs-ofctl add-flow br0 {rule}"));
+    }
+    let frame = "50540000000a50540000000908004500001c00000000401166cf0a0000010a000002000100020008ea5f";
+    ok(&mut switch, &format!("ovs-appctl netdev-dummy/receive p1 {frame}"));
+    switch
+}
+
+#[test]
+fn sums_and_ports_as_ovs_ofctl_prints_them() {
+    let mut switch = busy_switch();
+    for (line, printed) in [
+        ("dump-aggregate br0", "NXST_AGGREGATE reply (xid=0x4): packet_count=1 byte_count=42 flow_count=2\n"),
+        (
+            "dump-aggregate br0 table=1",
+            "NXST_AGGREGATE reply (xid=0x8): packet_count=0 byte_count=0 flow_count=1\n",
+        ),
+        (
+            "-O OpenFlow13 dump-aggregate br0 in_port=p1",
+            "OFPST_AGGREGATE reply (OF1.3) (xid=0x6): packet_count=1 byte_count=42 flow_count=1\n",
+        ),
+        (
+            "dump-ports br0 p1",
+            "OFPST_PORT reply (xid=0x4): 1 ports\n  port  1: rx pkts=1, bytes=42, drop=?, errs=?, frame=?, over=?, \
+             crc=?\n           tx pkts=0, bytes=0, drop=?, errs=?, coll=?\n",
+        ),
+    ] {
+        assert_eq!(ok(&mut switch, &format!("ovs-ofctl {line}")), printed, "{line}");
+    }
+    ok(&mut switch, "ovs-ofctl mod-port br0 p2 down");
+    let mac = switch.port_named("p2").unwrap().device.mac;
+    for (version, name, live) in [("OpenFlow15", " (OF1.5)", "LIVE"), ("OpenFlow10", "", "0")] {
+        let text = ok(&mut switch, &format!("ovs-ofctl -O {version} dump-ports-desc br0"));
+        assert!(
+            text.starts_with(&format!("OFPST_PORT_DESC reply{name} (xid=0x2):\n 1(p1): addr:")),
+            "{text}"
+        );
+        let p2 = format!(
+            " 2(p2): addr:{mac}\n     config:     PORT_DOWN\n     state:      LINK_DOWN\n     speed: 0 Mbps now, 0 \
+             Mbps max\n"
+        );
+        assert!(text.contains(&p2), "{text}");
+        assert!(text.contains(&format!("     config:     0\n     state:      {live}\n")), "{text}");
+    }
+    let text = ok(&mut switch, "ovs-ofctl -O OpenFlow15 show br0");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("OFPT_FEATURES_REPLY (OF1.5) (xid=0x2): dpid:0000"), "{text}");
+    assert_eq!(
+        lines[1..4],
+        [
+            "n_tables:254, n_buffers:0",
+            "capabilities: FLOW_STATS TABLE_STATS PORT_STATS GROUP_STATS QUEUE_STATS BUNDLES",
+            "OFPST_PORT_DESC reply (OF1.5) (xid=0x3):",
+        ]
+    );
+    let last = "OFPT_GET_CONFIG_REPLY (OF1.5) (xid=0x5): frags=normal miss_send_len=0";
+    assert_eq!(lines.last(), Some(&last));
+}
+
+#[test]
+fn the_datapath_and_its_rules_as_ovs_appctl_prints_them() {
+    let mut switch = busy_switch();
+    let text = ok(&mut switch, "ovs-appctl dpif/show");
+    let head =
+        "dummy@ovs-dummy: hit:0 missed:1\n  br0:\n    br0 65534/100: (dummy-internal)\n    p1 1/1: (dummy)\n";
+    assert!(text.starts_with(head), "{text}");
+    let text = ok(&mut switch, "ovs-appctl dpctl/show");
+    let head = "dummy@ovs-dummy:\n  lookups: hit:0 missed:1 lost:0\n  flows: 1\n  port 0: ovs-dummy (dummy-internal)\n  \
+                port 1: p1 (dummy)\n";
+    assert!(text.starts_with(head) && text.ends_with("  port 100: br0 (dummy-internal)\n"), "{text}");
+    let text = ok(&mut switch, "ovs-appctl dpctl/show -s");
+    let port = "  port 1: p1 (dummy)\n    RX packets:1 errors:? dropped:? overruns:? frame:?\n    TX packets:0 errors:? \
+                dropped:? aborted:? carrier:?\n    collisions:?\n    RX bytes:42  TX bytes:0\n    UPCALL packets:? \
+                errors:?\n";
+    assert!(text.contains(port), "{text}");
+    assert_eq!(ok(&mut switch, "ovs-appctl upcall/set-flow-limit 1000"), "set flow_limit to 1000\n");
+    assert_eq!(switch.datapath().config().flow_limit, 1000);
+    let text = ok(&mut switch, "ovs-appctl bridge/dump-flows br0");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "duration=0s, n_packets=1, n_bytes=42, in_port=1,actions=output:2");
+    assert_eq!(lines[1], "table_id=1, duration=0s, n_packets=0, n_bytes=0, priority=7,ip,actions=drop");
+    let error = refusal(&mut switch, &["ovs-appctl", "bridge/dump-flows", "brx"]);
+    assert_eq!(error.to_string(), "Unknown bridge");
+}
+
+#[test]
+fn sorted_rules_have_no_header() {
+    let mut switch = switch();
+    for rule in [
+        "priority=5,ip,nw_src=10.0.0.2,actions=1",
+        "priority=9,arp,actions=2",
+        "ip,nw_src=10.0.0.1,actions=3",
+    ] {
+        ok(&mut switch, &format!("ovs-ofctl add-flow br0 {rule}"));
+    }
+    let text = ok(&mut switch, "ovs-ofctl --no-stats --rsort=nw_src dump-flows br0");
+    let sources: Vec<Option<usize>> =
+        ["10.0.0.2", "10.0.0.1", "arp"].iter().map(|word| text.find(word)).collect();
+    assert!(sources.is_sorted() && sources[0].is_some(), "{text}");
+    let text = ok(&mut switch, "ovs-ofctl --sort dump-flows br0");
+    assert!(
+        text.starts_with(" cookie=0x0, duration=0s, table=0, n_packets=0, n_bytes=0, priority=5,ip"),
+        "{text}"
+    );
+    let error = refusal(&mut switch, &["ovs-ofctl", "--sort=frob", "dump-flows", "br0"]);
+    assert!(error.to_string().contains("frob"));
+}
+
+#[test]
+fn a_file_of_rules_is_carried_out_whole_or_not_at_all() {
+    let mut switch = switch();
+    let add = |switch: &mut Switch, text: &str| {
+        switch.command_with(Time::ZERO, &["ovs-ofctl", "add-flows", "br0", "f"], &mut |name| {
+            assert_eq!(name, "f");
+            Ok(text.to_owned())
+        })
+    };
+    let bad = "in_port=1,actions=2\n\n# no\n in_port=2,actions=frob # no\n";
+    let Err(CommandError::File { arg: 3, file, line: 4, offset, .. }) = add(&mut switch, bad) else {
+        panic!("the last line is wrong")
+    };
+    assert_eq!((file.as_str(), offset), ("f", 19));
+    // Understood, but refused by the bridge: there is no such group.
+    let refused = add(&mut switch, "in_port=1,actions=2\nin_port=2,actions=group:7\n");
+    assert!(matches!(refused, Err(CommandError::File { line: 2, .. })), "{refused:?}");
+    assert_eq!(ok(&mut switch, "ovs-ofctl --no-stats dump-flows br0"), "");
+    add(&mut switch, "in_port=1,actions=2\ndelete in_port=1\n add in_port=2,actions=3 # yes\n").unwrap();
+    assert_eq!(ok(&mut switch, "ovs-ofctl --no-stats dump-flows br0"), " in_port=2 actions=output:3\n");
+    assert!(refusal(&mut switch, &["ovs-ofctl", "add-flows", "br0", "f"]).to_string().contains("f: files"));
 }
