@@ -4,13 +4,15 @@
 //! clock, opens no file, prints nothing. Modules depend on each other in one direction only:
 //!
 //! ```text
-//! types <- packet, offload <- flow <- cache <- action <- openflow <- pipeline <- switch
+//! types <- packet, offload <- flow <- cache <- action <- conntrack, meter <- openflow <- pipeline <- switch
 //! ```
 
 pub mod action;
 pub mod bench;
 pub mod cache;
+pub mod conntrack;
 pub mod flow;
+pub mod meter;
 pub mod offload;
 pub mod openflow;
 pub mod packet;

@@ -140,7 +140,7 @@ impl DropCounters {
 }
 
 /// What a datapath has done. At every instant between calls
-/// `received + injected + copies = sent + drops.total() + queued`.
+/// `received + injected + copies = sent + drops.total() + queued + held`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets received from ports.
@@ -153,6 +153,8 @@ pub struct Counters {
     pub sent: u64,
     /// Packets waiting for [`crate::pipeline::Datapath::drain_tx`].
     pub queued: u64,
+    /// Fragments that wait for the rest of their datagram.
+    pub held: u64,
     /// Packets that ended otherwise.
     pub drops: DropCounters,
     /// What decided each pass.
@@ -170,7 +172,8 @@ pub struct Counters {
 impl Counters {
     /// Whether every packet is accounted for, once and only once.
     pub fn balanced(&self) -> bool {
-        self.received + self.injected + self.copies == self.sent + self.drops.total() + self.queued
+        self.received + self.injected + self.copies
+            == self.sent + self.drops.total() + self.queued + self.held
     }
 }
 

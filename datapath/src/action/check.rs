@@ -45,6 +45,8 @@ fn check_at(actions: &[Action], depth: u8) -> Result<(), Unsupported> {
             | Action::Hash(_)
             | Action::Recirc(_)
             | Action::CtClear
+            | Action::Ct(_)
+            | Action::Meter(_)
             | Action::PushEth { .. }
             | Action::PopEth
             | Action::PushNsh(_)
@@ -56,8 +58,6 @@ fn check_at(actions: &[Action], depth: u8) -> Result<(), Unsupported> {
                 check_at(not_greater, depth + 1)?;
             }
             Action::Set(field) | Action::SetMasked(field) => check_set(field)?,
-            Action::Meter(_) => return Err(Unsupported::Action("meter")),
-            Action::Ct(_) => return Err(Unsupported::Action("ct")),
             Action::TnlPush(_) => return Err(Unsupported::Action("tnl_push")),
             Action::TnlPop(_) => return Err(Unsupported::Action("tnl_pop")),
             Action::LbOutput(_) => return Err(Unsupported::Action("lb_output")),
@@ -73,7 +73,7 @@ fn check_set(field: &SetField) -> Result<(), Unsupported> {
     if field.group.is_executable() { Ok(()) } else { Err(Unsupported::Set(field.group)) }
 }
 
-/// Whether a packet may leave the list by this action. Behind the last such action nothing that is done to a packet
+/// Whether a packet may leave the list by this action, or leave a trace in the datapath. Behind the last such action nothing that is done to a packet
 /// can be seen, so that it is not done.
 pub fn consumes(action: &Action) -> bool {
     match action {
@@ -86,6 +86,8 @@ pub fn consumes(action: &Action) -> bool {
         | Action::TnlPush(_)
         | Action::TnlPop(_)
         | Action::LbOutput(_)
+        | Action::Meter(_)
+        | Action::Ct(_)
         | Action::Drop(_)
         | Action::DecTtl(_)
         | Action::Psample { .. } => true,
@@ -97,9 +99,7 @@ pub fn consumes(action: &Action) -> bool {
         | Action::PushMpls { .. }
         | Action::PopMpls(_)
         | Action::Hash(_)
-        | Action::Meter(_)
         | Action::CtClear
-        | Action::Ct(_)
         | Action::PushEth { .. }
         | Action::PopEth
         | Action::PushNsh(_)
@@ -111,7 +111,7 @@ pub fn consumes(action: &Action) -> bool {
 /// Whether packets may come back to the flow tables, or to the slow path, from this action.
 pub fn reenters(action: &Action) -> bool {
     match action {
-        Action::Recirc(_) | Action::Userspace(_) | Action::TnlPop(_) | Action::Ct(_) => true,
+        Action::Recirc(_) | Action::Userspace(_) | Action::TnlPop(_) => true,
         Action::Clone(actions) | Action::Sample { actions, .. } => actions.iter().any(reenters),
         Action::CheckPktLen { greater, not_greater, .. } => greater.iter().chain(not_greater).any(reenters),
         Action::Output(_)
@@ -125,6 +125,7 @@ pub fn reenters(action: &Action) -> bool {
         | Action::Hash(_)
         | Action::Meter(_)
         | Action::CtClear
+        | Action::Ct(_)
         | Action::PushEth { .. }
         | Action::PopEth
         | Action::PushNsh(_)
@@ -147,12 +148,10 @@ mod tests {
     fn what_is_not_built_is_refused_by_name() {
         let refused = |action: Action| check(&[Action::Output(PortNo(1)), action]).map_err(|e| e.to_string());
         let message = |name| Err(format!("the datapath cannot execute the action {name}"));
-        assert_eq!(refused(Action::Meter(1)), message("meter"));
-        assert_eq!(refused(Action::Ct(Box::default())), message("ct"));
         assert_eq!(refused(Action::TnlPop(PortNo(1))), message("tnl_pop"));
         assert_eq!(refused(Action::LbOutput(1)), message("lb_output"));
-        let nested = Action::Clone([Action::Clone([Action::Meter(1)].into())].into());
-        assert_eq!(refused(nested), message("meter"), "nested ones too");
+        let nested = Action::Clone([Action::Clone([Action::LbOutput(1)].into())].into());
+        assert_eq!(refused(nested), message("lb_output"), "nested ones too");
     }
 
     #[test]

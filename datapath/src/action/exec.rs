@@ -5,7 +5,7 @@
 //! packet. Counterpart: OVS `lib/odp-execute.c`.
 
 use super::check::{MAX_NESTING, consumes};
-use super::{Action, HashAlg, Userspace, apply};
+use super::{Action, Ct, HashAlg, Userspace, apply};
 use crate::flow::Flow;
 use crate::flow::hash;
 use crate::offload::Offloads;
@@ -16,7 +16,7 @@ use crate::types::{PortNo, RecircId};
 /// Packets that a list of actions runs on together, in order.
 pub type Packets = Vec<Box<Packet>>;
 
-/// What a datapath does for the executor. Whoever is given packets leaves the list empty.
+/// What a datapath does for the executor. Whoever is given packets to send leaves the list empty.
 pub trait Engine {
     /// Sends packets to a port.
     fn output(&mut self, packets: &mut Packets, port: PortNo);
@@ -24,6 +24,10 @@ pub trait Engine {
     fn recirculate(&mut self, packets: &mut Packets, id: RecircId);
     /// Hands packets to the slow path and does with them what that says.
     fn userspace(&mut self, packets: &mut Packets, action: &Userspace);
+    /// Tracks the connections of packets, which stay in the list, but for fragments that wait and those dropped.
+    fn conntrack(&mut self, packets: &mut Packets, ct: &Ct);
+    /// Lets those packets pass that a meter has room for; the others are dropped.
+    fn meter(&mut self, packets: &mut Packets, meter: u32);
     /// A copy of a packet.
     fn copy(&mut self, packet: &Packet) -> Box<Packet>;
     /// The end of a packet.
@@ -90,6 +94,8 @@ pub fn execute<E: Engine>(engine: &mut E, packets: &mut Packets, actions: &[Acti
                 packets.iter_mut().for_each(|packet| packet.md.dp_hash = dp_hash(packet, *algorithm));
             }
             Action::CtClear => packets.iter_mut().for_each(|packet| packet.md.ct_state = 0),
+            Action::Ct(ct) => engine.conntrack(packets, ct),
+            Action::Meter(meter) => engine.meter(packets, *meter),
             Action::Set(_)
             | Action::SetMasked(_)
             | Action::PushVlan { .. }
@@ -101,9 +107,7 @@ pub fn execute<E: Engine>(engine: &mut E, packets: &mut Packets, actions: &[Acti
             | Action::PushNsh(_)
             | Action::PopNsh => modify(engine, packets, action),
             // Refused by `check`; a list that was not checked loses its packets rather than an action.
-            Action::Meter(_)
-            | Action::Ct(_)
-            | Action::TnlPush(_)
+            Action::TnlPush(_)
             | Action::TnlPop(_)
             | Action::LbOutput(_)
             | Action::AddMpls { .. }

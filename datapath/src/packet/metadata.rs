@@ -4,6 +4,7 @@
 //! fields mean something only once [`Metadata::ct_state`] is not 0, the tunnel only once [`Metadata::has_tunnel`] is set.
 //! What lies there before is stale, and the accessors do not show it.
 
+use crate::conntrack::ConnId;
 use crate::flow::Tunnel;
 use crate::types::PortNo;
 use zerocopy::FromZeros;
@@ -29,6 +30,19 @@ pub struct CtMetadata {
     pub orig_tp_src: u16,
     /// Original direction's destination port or ICMP code, host byte order.
     pub orig_tp_dst: u16,
+    /// The connection that a `ct` action found, for the next one.
+    pub conn: Option<ConnLink>,
+}
+
+/// What a `ct` action found, remembered for the next one on the same packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnLink {
+    /// The connection.
+    pub conn: ConnId,
+    /// The packet goes against its first one.
+    pub reply: bool,
+    /// The packet is an ICMP error about it.
+    pub related: bool,
 }
 
 /// A packet's metadata.
@@ -119,6 +133,11 @@ impl Metadata {
     pub fn set_ct(&mut self, state: u8, ct: CtMetadata) {
         self.ct_state = state;
         self.ct = ct;
+    }
+
+    /// Connection fields, to change, if conntrack saw the packet.
+    pub fn ct_mut(&mut self) -> Option<&mut CtMetadata> {
+        (self.ct_state != 0).then_some(&mut self.ct)
     }
 
     /// Outer headers, if the packet has any.

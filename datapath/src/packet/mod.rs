@@ -14,7 +14,7 @@ mod tests;
 
 pub use batch::{BATCH, Batch};
 pub use header::{HeaderError, PT_ETH, PT_IPV4, PT_IPV6, PT_MPLS, PT_NSH, packet_type};
-pub use metadata::{CtMetadata, Metadata};
+pub use metadata::{ConnLink, CtMetadata, Metadata};
 pub use pool::Pool;
 pub use rewrite::{Ipv4Field, Ipv6Field};
 pub(crate) use rewrite::{ipv6_path, tcp_header_len};

@@ -53,6 +53,10 @@ pub(crate) struct Ipv6Path {
     pub fragment: bool,
     /// It is a fragment with an offset.
     pub later: bool,
+    /// Where the fragment header is, from the network header on.
+    pub fragment_at: Option<usize>,
+    /// Bytes of the fixed header and the extensions that were followed.
+    pub len: usize,
     /// A routing header has segments left: the destination is not the one of the pseudo-header.
     pub routed: bool,
     /// The destination of the pseudo-header then, where the kind of routing header is known (RFC 8200, 8.1; RFC 8754, 4.3.1.1).
@@ -67,7 +71,7 @@ const ROUTING_SEGMENTS: u8 = 4;
 /// Follows the extension headers of `l3`, an IPv6 packet. `None` if they are cut off.
 pub(crate) fn ipv6_path(l3: &[u8]) -> Option<Ipv6Path> {
     let (header, mut rest) = l3.split_first_chunk::<40>()?;
-    let mut path = Ipv6Path { proto: header[6], ..Ipv6Path::default() };
+    let mut path = Ipv6Path { proto: header[6], len: 40, ..Ipv6Path::default() };
     loop {
         let len = |units: u8| match path.proto {
             IP_AH => (usize::from(units) + 2) * 4,
@@ -82,6 +86,7 @@ pub(crate) fn ipv6_path(l3: &[u8]) -> Option<Ipv6Path> {
         match path.proto {
             IP_FRAGMENT => {
                 let offset = u16::from_be_bytes([high_or_kind, low_or_segments]);
+                path.fragment_at = Some(path.len);
                 path.fragment |= offset & 0xfff9 != 0;
                 path.later |= offset & 0xfff8 != 0;
                 if path.later {
@@ -100,6 +105,7 @@ pub(crate) fn ipv6_path(l3: &[u8]) -> Option<Ipv6Path> {
             _ => {}
         }
         path.proto = next;
+        path.len += len;
         rest = rest.get(len..)?;
     }
 }

@@ -4,13 +4,15 @@ use super::port::{Port, PortConfig, PortError};
 use super::receive::Processing;
 use super::scratch::Scratch;
 use super::upcall::Upcall;
-use crate::action::exec::execute;
+use crate::action::exec::{Packets, execute};
 use crate::action::{Action, Actions, check};
 use crate::cache::{
     Emc, FlowError, FlowStats, FlowStore, FlowView, KeyBatch, NO_FLOW, Pending, PortMap, Smc, SplitMix64,
     Ufid,
 };
+use crate::conntrack::Conntrack;
 use crate::flow::{ExtractConfig, Flow};
+use crate::meter::Meters;
 use crate::packet::{BATCH, Batch, Packet};
 use crate::stats::{Counters, DropReason};
 use crate::trace::{Event, FlowId, PacketId, Trace};
@@ -75,6 +77,8 @@ pub struct Datapath {
     pub(super) tx_ports: Vec<u32>,
     pub(super) scratch: Scratch,
     pub(super) counters: Counters,
+    pub(super) conntrack: Conntrack,
+    pub(super) meters: Meters,
     pub(super) next_packet: u64,
     next_rank: Time,
     refused: Option<FlowError>,
@@ -96,6 +100,8 @@ impl Datapath {
             tx_ports: Vec::new(),
             scratch: Scratch::default(),
             counters: Counters::default(),
+            conntrack: Conntrack::new(seed),
+            meters: Meters::default(),
             next_packet: 0,
             next_rank: Time::ZERO + RANK_INTERVAL,
             refused: None,
@@ -199,6 +205,46 @@ impl Datapath {
     /// Everything counted so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The connections.
+    pub fn conntrack(&self) -> &Conntrack {
+        &self.conntrack
+    }
+
+    /// The connections, to configure or to remove.
+    pub fn conntrack_mut(&mut self) -> &mut Conntrack {
+        &mut self.conntrack
+    }
+
+    /// The meters.
+    pub fn meters(&self) -> &Meters {
+        &self.meters
+    }
+
+    /// The meters, to configure.
+    pub fn meters_mut(&mut self) -> &mut Meters {
+        &mut self.meters
+    }
+
+    /// Does what time brings: connections that are over, and fragments that wait in vain, go.
+    pub fn run<T: Trace>(&mut self, now: Time, trace: &mut T) {
+        self.conntrack.run(now);
+        let late = self.conntrack.fragments.run(now);
+        self.end_held(late, trace);
+    }
+
+    /// When [`Self::run`] has something to do, if nothing happens before.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        [self.conntrack.next_wakeup(), self.conntrack.fragments.next_wakeup()].into_iter().flatten().min()
+    }
+
+    /// The end of fragments.
+    pub(super) fn end_held<T: Trace>(&mut self, packets: Packets, trace: &mut T) {
+        for packet in packets {
+            self.counters.held -= 1;
+            self.end(packet, DropReason::Conntrack, trace);
+        }
     }
 
     pub(super) fn refuse(&mut self, error: FlowError) {

@@ -10,6 +10,7 @@ mod receive;
 mod scratch;
 #[cfg(test)]
 mod tests;
+mod track;
 mod transmit;
 mod upcall;
 

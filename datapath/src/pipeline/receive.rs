@@ -7,7 +7,7 @@ use super::datapath::Datapath;
 use super::scratch::{Group, Level};
 use super::upcall::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::action::exec::{Engine, Packets, execute};
-use crate::action::{Action, OUTPUT, Userspace, check};
+use crate::action::{Action, Ct, OUTPUT, Userspace, check};
 use crate::cache::{KeyBatch, NO_FLOW, Pending, Run};
 use crate::flow::Flow;
 use crate::offload::Offloads;
@@ -419,6 +419,14 @@ impl<U: Upcall, T: Trace> Engine for Processing<'_, U, T> {
         self.dp.scratch.give_list(list);
         self.upcalls -= 1;
         self.flow = flow;
+    }
+
+    fn conntrack(&mut self, packets: &mut Packets, ct: &Ct) {
+        self.track(packets, ct);
+    }
+
+    fn meter(&mut self, packets: &mut Packets, meter: u32) {
+        self.pass_meter(packets, meter);
     }
 
     fn copy(&mut self, packet: &Packet) -> Box<Packet> {

@@ -271,14 +271,14 @@ fn what_cannot_be_executed_is_refused_not_skipped() {
     let put = FlowPut {
         key: &key,
         mask: &mask,
-        actions: [Action::Meter(1), output(2)].into(),
+        actions: [Action::LbOutput(1), output(2)].into(),
         ufid: None,
         create: true,
         modify: false,
         zero_stats: false,
     };
     let error = dp.flow_put(put, Time::ZERO).unwrap_err();
-    assert_eq!(error.to_string(), "the datapath cannot execute the action meter");
+    assert_eq!(error.to_string(), "the datapath cannot execute the action lb_output");
     let out = send(
         &mut dp,
         &[udp(1)],
@@ -589,7 +589,7 @@ fn execute_runs_actions_on_a_packet_of_the_slow_path() {
     dp.drain_tx(&mut Off, |port, _| out.push(port.0));
     assert_eq!(out, [2, 3]);
     let packet = Box::new(Packet::from_frame(&udp(1)));
-    assert!(dp.execute(packet, &[Action::Meter(1)], Time::ZERO, &mut NoUpcall, &mut Off).is_err());
+    assert!(dp.execute(packet, &[Action::LbOutput(1)], Time::ZERO, &mut NoUpcall, &mut Off).is_err());
     assert!(dp.counters().balanced());
 }
 

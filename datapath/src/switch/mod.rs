@@ -162,6 +162,7 @@ impl Switch {
     pub fn run<T: Trace>(&mut self, now: Time, trace: &mut T) {
         self.credit(now);
         self.expire_flows(now, trace);
+        self.dp.run(now, trace);
         self.of.run(now);
         self.revalidate_if_needed(now, trace);
     }
@@ -169,7 +170,10 @@ impl Switch {
     /// When [`Self::run`] is to be called next, if nothing happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
         let flows = self.dp.flows().next_idle(self.config.max_idle);
-        [flows, self.of.next_wakeup(), self.revalidator.due(&self.config)].into_iter().flatten().min()
+        [flows, self.of.next_wakeup(), self.dp.next_wakeup(), self.revalidator.due(&self.config)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Brings everything up to date, as after `ovs-appctl revalidator/wait`: statistics credited, datapath flows right.

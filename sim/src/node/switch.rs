@@ -312,7 +312,8 @@ impl SwitchNode {
             received: counters.received,
             made: counters.injected + counters.copies,
             sent: counters.sent,
-            queued: counters.queued,
+            // Fragments that wait for the rest are in the switch as well.
+            queued: counters.queued + counters.held,
         }
     }
 

@@ -20,6 +20,7 @@ pub use table::{FlowChange, RuleFilter, RuleStats, Table, TableConfig, TableMiss
 pub use vlan::{PriorityTags, VlanConfig, VlanMode};
 
 use super::classifier::RuleId;
+use super::meter::OfMeter;
 use crate::types::{OfPort, PortNo, TableId};
 
 /// Numbers that bridges give out themselves end here (OVS `alloc_ofp_port()`); the rest is for those who ask.
@@ -89,6 +90,8 @@ pub struct Bridge {
     tables: BTreeMap<TableId, Table>,
     rules: BTreeMap<RuleId, Arc<Rule>>,
     groups: GroupTable,
+    /// Meters, by number.
+    pub meters: BTreeMap<u32, OfMeter>,
     ports: BTreeMap<OfPort, Port>,
     bundles: BTreeMap<BundleId, Bundle>,
     last_bundle: BundleId,
@@ -109,6 +112,7 @@ impl Bridge {
             tables: BTreeMap::new(),
             rules: BTreeMap::new(),
             groups: GroupTable::default(),
+            meters: BTreeMap::new(),
             ports: BTreeMap::new(),
             bundles: BTreeMap::new(),
             last_bundle: BundleId::default(),

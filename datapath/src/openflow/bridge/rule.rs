@@ -137,6 +137,9 @@ pub enum RuleError {
     /// A group that does not exist.
     #[error("OFPBAC_BAD_OUT_GROUP: there is no group {0}")]
     NoGroup(u32),
+    /// A meter that does not exist.
+    #[error("OFPMMFC_INVALID_METER: there is no meter {0}")]
+    NoMeter(u32),
     /// A table that does not exist.
     #[error("OFPBRC_BAD_TABLE_ID: there is no table {0}")]
     NoTable(u8),
@@ -168,10 +171,6 @@ pub fn check_actions(actions: &[OfAction]) -> Result<(), RuleError> {
 /// The name of an action that is not carried out yet.
 fn unsupported(action: &OfAction) -> Option<&'static str> {
     match action {
-        OfAction::Ct(_) => Some("ct"),
-        OfAction::CtClear => Some("ct_clear"),
-        OfAction::Nat(_) => Some("nat"),
-        OfAction::Meter(_) => Some("meter"),
         OfAction::Sample(_) => Some("sample"),
         OfAction::Encap(_) => Some("encap"),
         OfAction::Decap(_) => Some("decap"),
@@ -227,7 +226,11 @@ fn unsupported(action: &OfAction) -> Option<&'static str> {
         | OfAction::ClearActions
         | OfAction::WriteActions(_)
         | OfAction::WriteMetadata { .. }
-        | OfAction::GotoTable(_) => None,
+        | OfAction::GotoTable(_)
+        | OfAction::Ct(_)
+        | OfAction::CtClear
+        | OfAction::Nat(_)
+        | OfAction::Meter(_) => None,
     }
 }
 
@@ -237,6 +240,17 @@ pub(super) fn each_group(actions: &[OfAction], found: &mut impl FnMut(u32)) {
         match action {
             OfAction::Group(id) => found(*id),
             OfAction::Clone(nested) | OfAction::WriteActions(nested) => each_group(nested, found),
+            _ => {}
+        }
+    }
+}
+
+/// Calls `found` for each meter that the actions, nested ones included, apply.
+pub(super) fn each_meter(actions: &[OfAction], found: &mut impl FnMut(u32)) {
+    for action in actions {
+        match action {
+            OfAction::Meter(id) => found(*id),
+            OfAction::Clone(nested) | OfAction::WriteActions(nested) => each_meter(nested, found),
             _ => {}
         }
     }

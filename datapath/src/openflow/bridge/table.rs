@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Bridge;
-use super::rule::{Rule, RuleError, RuleKind, check_actions, conjunctions, each_group};
+use super::rule::{Rule, RuleError, RuleKind, check_actions, conjunctions, each_group, each_meter};
 use crate::openflow::action::OfAction;
 use crate::openflow::classifier::{Classifier, PrefixField, RuleId};
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand};
@@ -245,7 +245,15 @@ impl Bridge {
                 missing.get_or_insert(id);
             }
         });
-        missing.map_or(Ok(()), |id| Err(RuleError::NoGroup(id)))
+        if let Some(id) = missing {
+            return Err(RuleError::NoGroup(id));
+        }
+        each_meter(&change.actions, &mut |id| {
+            if !self.meters.contains_key(&id) {
+                missing.get_or_insert(id);
+            }
+        });
+        missing.map_or(Ok(()), |id| Err(RuleError::NoMeter(id)))
     }
 
     fn add_rule(&mut self, change: &FlowMod, context: &mut FlowContext<'_>) -> Result<FlowChange, RuleError> {
@@ -332,6 +340,16 @@ impl Bridge {
         context.stats.insert(rule.id, stats);
         done.added.push(rule.id);
         self.rules.insert(rule.id, Arc::new(rule));
+    }
+
+    /// The rules that use a meter.
+    pub fn rules_with_meter(&self, wanted: u32) -> Vec<Arc<Rule>> {
+        let uses = |rule: &&Arc<Rule>| {
+            let mut found = false;
+            each_meter(&rule.actions, &mut |id| found |= id == wanted);
+            found
+        };
+        self.rules.values().filter(uses).cloned().collect()
     }
 
     /// Removes these rules.

@@ -132,6 +132,13 @@ pub enum Verb {
     PmdStatsShow,
     /// Start these counts again.
     PmdStatsClear,
+    /// About connections and fragments: `dpctl/dump-conntrack`, `dpctl/ct-get-limits`, `dpctl/ipf-get-status`, ...
+    Conntrack {
+        /// Name behind `dpctl/`.
+        command: String,
+        /// Words behind it, but for the datapath.
+        words: Vec<Word>,
+    },
     /// Bring statistics and datapath flows up to date.
     RevalidatorWait,
     /// Remove all datapath flows.
@@ -421,6 +428,10 @@ fn is_datapath(text: &str) -> bool {
 
 fn dpctl(args: &Args<'_>, name: &Word, words: &mut Vec<Word>) -> Result<Verb, ParseError> {
     let command = name.text.trim_start_matches("dpctl/");
+    if CONNTRACK.contains(&command) {
+        let words = words.drain(..).filter(|word| !is_datapath(&word.text)).collect();
+        return Ok(Verb::Conntrack { command: command.to_owned(), words });
+    }
     let mut take = |option: &str| {
         let before = words.len();
         words.retain(|word| word.text != option);
@@ -477,21 +488,12 @@ fn dpctl(args: &Args<'_>, name: &Word, words: &mut Vec<Word>) -> Result<Verb, Pa
     }
 }
 
-/// Commands on datapaths that this switch does not have: bridges make and change ports.
-const DPCTL_UNSUPPORTED: [&str; 30] = [
-    "add-dp",
-    "del-dp",
-    "add-if",
-    "del-if",
-    "set-if",
-    "offload-stats-show",
+/// Commands on connections and fragments.
+const CONNTRACK: [&str; 20] = [
     "dump-conntrack",
     "dump-conntrack-exp",
     "flush-conntrack",
-    "cache-get-size",
-    "cache-set-size",
     "ct-stats-show",
-    "ct-bkts",
     "ct-set-maxconns",
     "ct-get-maxconns",
     "ct-get-nconns",
@@ -508,5 +510,18 @@ const DPCTL_UNSUPPORTED: [&str; 30] = [
     "ipf-set-min-frag",
     "ipf-set-max-nfrags",
     "ipf-get-status",
+];
+
+/// Commands on datapaths that this switch does not have: bridges make and change ports.
+const DPCTL_UNSUPPORTED: [&str; 10] = [
+    "add-dp",
+    "del-dp",
+    "add-if",
+    "del-if",
+    "set-if",
+    "offload-stats-show",
+    "cache-get-size",
+    "cache-set-size",
+    "ct-bkts",
     "help",
 ];

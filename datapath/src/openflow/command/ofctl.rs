@@ -106,6 +106,13 @@ pub enum Verb {
         /// What to change.
         change: Word,
     },
+    /// About meters.
+    Meter {
+        /// Bridge.
+        bridge: Word,
+        /// Meter; none: all.
+        text: Option<Word>,
+    },
     /// Print how fragments are treated.
     GetFrags(Word),
     /// Change how fragments are treated.
@@ -273,6 +280,13 @@ fn verb<I: Iterator<Item = Word>>(
             let (bridge, port) = (ops.need(what)?, ops.need(what)?);
             Verb::ModPort { bridge, port, change: ops.need(what)? }
         }
+        "add-meter" | "mod-meter" | "dump-meter" | "del-meter" => {
+            let bridge = ops.need("a bridge and a meter")?;
+            Verb::Meter { bridge, text: Some(ops.need("a bridge and a meter")?) }
+        }
+        "del-meters" | "dump-meters" | "meter-stats" | "meter-features" => {
+            Verb::Meter { bridge: ops.need(BRIDGE)?, text: ops.words.next() }
+        }
         _ => group_verb(ops)?,
     })
 }
@@ -320,7 +334,7 @@ fn group_verb<I: Iterator<Item = Word>>(ops: &mut Operands<'_, I>) -> Result<Ver
 }
 
 /// Commands of Open vSwitch that this switch does not have.
-const UNSUPPORTED: [&str; 41] = [
+const UNSUPPORTED: [&str; 33] = [
     "dump-tables",
     "dump-table-features",
     "dump-table-desc",
@@ -328,14 +342,6 @@ const UNSUPPORTED: [&str; 41] = [
     "queue-stats",
     "queue-get-config",
     "dump-group-features",
-    "add-meter",
-    "mod-meter",
-    "del-meter",
-    "del-meters",
-    "dump-meter",
-    "dump-meters",
-    "meter-stats",
-    "meter-features",
     "monitor",
     "snoop",
     "packet-out",

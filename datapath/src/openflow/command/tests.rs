@@ -105,7 +105,7 @@ fn every_unknown_word_is_named() {
         ("ovs-vsctl -- --id=i create Port", 2, "ovs-vsctl: \"i\" is not a record name: it starts with @"),
         ("ovs-ofctl", 1, "ovs-ofctl: missing command name"),
         ("ovs-ofctl foo br0", 1, "ovs-ofctl: unknown command 'foo'"),
-        ("ovs-ofctl add-meter br0 meter=1", 1, "ovs-ofctl: add-meter is not supported here"),
+        ("ovs-ofctl snoop br0", 1, "ovs-ofctl: snoop is not supported here"),
         ("ovs-ofctl -O OpenFlow99 show br0", 1, "ovs-ofctl: Unknown OpenFlow version: \"OpenFlow99\""),
         ("ovs-ofctl -O", 1, "ovs-ofctl: option '-O' requires an argument"),
         ("ovs-ofctl add-flow br0", 3, "ovs-ofctl: 'add-flow' command requires a bridge and a flow"),

@@ -14,6 +14,7 @@ use crate::openflow::bridge::{
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::GroupMod;
 use crate::openflow::mac_learning::MacTable;
+use crate::openflow::meter::OfMeter;
 use crate::openflow::rule_match::Match;
 use crate::openflow::{OfAction, classifier::PrefixField};
 use crate::types::{OfPort, TableId, Time};
@@ -125,6 +126,24 @@ impl Ofproto {
     pub fn set_forward_bpdu(&mut self, id: BridgeId, on: bool) -> Result<(), ConfigError> {
         self.bridge_mut(id)?.forward_bpdu = on;
         Ok(())
+    }
+
+    /// Adds a meter, or changes it.
+    pub fn set_meter(&mut self, id: BridgeId, number: u32, meter: OfMeter) {
+        if let Ok(bridge) = self.bridge_mut(id) {
+            bridge.meters.insert(number, meter);
+        }
+    }
+
+    /// Removes a meter, and the rules that use it (OpenFlow 1.3, 6.5).
+    pub fn remove_meter(&mut self, id: BridgeId, number: u32) -> FlowChange {
+        let Some(bridge) = self.bridges.get_mut(&id).map(Arc::make_mut) else { return FlowChange::default() };
+        self.changed = true;
+        bridge.meters.remove(&number);
+        let rules = bridge.rules_with_meter(number);
+        let mut done = bridge.remove_rules(&rules, &mut self.rule_stats);
+        self.forget_learned(id, &mut done);
+        done
     }
 
     /// Changes what tables see of fragments.

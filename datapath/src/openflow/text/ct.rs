@@ -13,9 +13,9 @@ use crate::openflow::action::{CtZone, OfAction, OfCt, OfNat, OfNatKind};
 use crate::types::{ConnZone, TableId};
 
 /// TCP port of FTP, which stands for its helper.
-pub(super) const ALG_FTP: u16 = 21;
+pub(crate) const ALG_FTP: u16 = 21;
 /// UDP port of TFTP, which stands for its helper.
-pub(super) const ALG_TFTP: u16 = 69;
+pub(crate) const ALG_TFTP: u16 = 69;
 /// "No table" in messages.
 const TABLE_NONE: TableId = TableId(255);
 

@@ -23,6 +23,7 @@ mod scan;
 mod tests;
 mod value;
 
+pub(crate) use ct::{ALG_FTP, ALG_TFTP};
 pub use error::{ErrorKind, OfpError, TextError};
 pub use group::{group_to_text, parse_group_mod, parse_group_mod_line};
 pub use matches::normalize;

@@ -166,12 +166,13 @@ impl<'a> Ctx<'a, '_> {
                 self.flow.metadata.set(metadata & !mask | value & mask);
             }
             OfAction::Note(_) => {}
+            OfAction::Ct(ct) => self.conntrack(ct, last),
+            OfAction::CtClear => self.ct_clear(),
+            // Carried out by the `ct` that it is in.
+            OfAction::Nat(nat) => self.nat = Some(nat.clone()),
+            OfAction::Meter(meter) => self.meter(*meter),
             // Refused when rules are added.
-            OfAction::Ct(_)
-            | OfAction::CtClear
-            | OfAction::Nat(_)
-            | OfAction::Meter(_)
-            | OfAction::Sample(_)
+            OfAction::Sample(_)
             | OfAction::Encap(_)
             | OfAction::Decap(_)
             | OfAction::DecNshTtl

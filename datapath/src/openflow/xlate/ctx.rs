@@ -10,7 +10,7 @@ use super::trace::{NodeKind, XlateTrace};
 use super::{Cached, XlateError};
 use crate::action::{Action, HashAlg};
 use crate::flow::Flow;
-use crate::openflow::action::OfAction;
+use crate::openflow::action::{OfAction, OfNat};
 use crate::openflow::bridge::{Bridge, BridgeId, Bundle, Rule};
 use crate::openflow::classifier::RuleId;
 use crate::openflow::ofproto::Learning;
@@ -129,6 +129,10 @@ pub(super) struct Ctx<'a, 'e> {
     pub(super) freeze_after: bool,
     pub(super) was_mpls: bool,
     pub(super) conntracked: bool,
+    /// Whether this goes on with a translation that stopped.
+    pub(super) resumed: bool,
+    /// The `nat` among the actions of the `ct` under way.
+    pub(super) nat: Option<OfNat>,
     pub(super) received_on: Option<(BridgeId, OfPort)>,
     pub(super) action_set: Vec<OfAction>,
     pub(super) action_set_has_group: bool,

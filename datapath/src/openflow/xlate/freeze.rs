@@ -32,7 +32,12 @@ impl Ctx<'_, '_> {
     /// Emits the recirculation of a translation that stops.
     pub(super) fn finish_freezing(&mut self) {
         self.commit();
-        let mut state = self.frozen_state(TableId(0));
+        self.freeze_at(TableId(0));
+    }
+
+    /// Emits the recirculation of a packet that goes on in `table`, or with the actions that are left.
+    pub(super) fn freeze_at(&mut self, table: TableId) {
+        let mut state = self.frozen_state(table);
         state.received_on = self.received_on;
         let freezing = std::mem::take(&mut self.freezing);
         state.actions = freezing.actions;

@@ -6,6 +6,7 @@
 
 mod actions;
 mod commit;
+mod conntrack;
 mod controller;
 mod ctx;
 mod freeze;
@@ -235,6 +236,8 @@ pub(crate) fn translate(
         freeze_after: false,
         was_mpls: false,
         conntracked: false,
+        resumed: false,
+        nat: None,
         received_on: None,
         action_set: Vec::new(),
         action_set_has_group: false,
@@ -255,7 +258,10 @@ impl Ctx<'_, '_> {
         self.descend();
         let frozen = if input.key.recirc_id != 0 {
             match self.thaw(input.key.recirc_id) {
-                Some(state) => Some(state),
+                Some(state) => {
+                    self.resumed = true;
+                    Some(state)
+                }
                 None => return,
             }
         } else {

@@ -41,6 +41,7 @@ impl Switch {
             Verb::OfprotoList => {
                 Ok(self.ofproto().bridges().map(|bridge| format!("{}\n", bridge.name)).collect())
             }
+            Verb::Conntrack { command, words } => self.conntrack_command(command, words, now),
             Verb::DumpFlows { .. }
             | Verb::PutFlow { .. }
             | Verb::DelFlow { .. }

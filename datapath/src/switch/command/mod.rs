@@ -7,6 +7,8 @@ mod appctl;
 mod appctl_dp;
 mod appctl_fdb;
 mod appctl_show;
+mod conntrack;
+mod meter;
 mod ofctl;
 mod ofctl_file;
 mod ofctl_port;

@@ -41,6 +41,10 @@ impl Switch {
             Verb::ModPort { bridge, port, change } => {
                 self.mod_port(&bridge.text, &port.text, &change.text)?;
             }
+            Verb::Meter { bridge, text } => {
+                let text = text.as_ref().map(|text| text.text.as_str());
+                return self.meter_command(&call.name.text, &bridge.text, text, now);
+            }
             Verb::GetFrags(bridge) => {
                 let id = self.bridge_id(&bridge.text).map_err(refused)?;
                 let handling = self.ofproto().bridge(id).map(|bridge| bridge.fragments).unwrap_or_default();

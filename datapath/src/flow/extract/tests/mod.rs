@@ -400,6 +400,7 @@ prop_compose! {
                 orig_dst: addresses[1],
                 orig_tp_src: ports[0],
                 orig_tp_dst: ports[1],
+                conn: None,
             };
             packet.md.set_ct(md[2] as u8, ct);
         }

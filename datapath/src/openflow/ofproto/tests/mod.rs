@@ -518,8 +518,8 @@ fn what_is_not_built_is_refused() {
         Err(ConfigError::Rule(why)) => why,
         other => panic!("{other:?}"),
     };
-    assert_eq!(refused(&mut w, OfAction::CtClear), RuleError::Unsupported("ct_clear"));
-    assert_eq!(refused(&mut w, OfAction::Meter(1)).to_string(), "action meter is not supported");
+    assert_eq!(refused(&mut w, OfAction::DecNshTtl), RuleError::Unsupported("dec_nsh_ttl"));
+    assert_eq!(refused(&mut w, OfAction::Meter(1)), RuleError::NoMeter(1));
     assert_eq!(refused(&mut w, OfAction::Group(7)), RuleError::NoGroup(7));
     assert_eq!(w.ofproto.bridge(w.bridge).unwrap().n_rules(), 0);
     w.group(GroupType::All, vec![]);
