@@ -7,7 +7,7 @@
 #![no_main]
 
 use datapath::flow::{ExtractConfig, Flow, Miniflow, Nsh, Payload, compose, extract, extract_simple};
-use datapath::offload::{Capabilities, Offloads, prepare_for};
+use datapath::offload::{Capabilities, Offloads, Plan, Prepared, prepare_for};
 use datapath::packet::{CtMetadata, Ipv4Field, Ipv6Field, NO_OFFSET, Packet};
 use datapath::types::MacAddr;
 use libfuzzer_sys::fuzz_target;
@@ -93,6 +93,22 @@ fn change(packet: &mut Packet, op: u8, arg: u8) {
             packet.set_cutlen(u32::from(arg));
             packet.check_len() <= packet.len()
         }
-        _ => prepare_for(packet, Capabilities::from_bits_truncate(word)).is_ok(),
+        19 => segments(packet, word),
+        _ => prepare_for(packet, Capabilities::from_bits_truncate(word)) != Prepared::ToSegment,
     };
+}
+
+/// Cuts the packet as it stands, if it can be cut.
+fn segments(packet: &mut Packet, word: u32) -> bool {
+    packet.tso_segsz = word as u16;
+    packet.offloads |= Offloads::from_bits_truncate(word);
+    let Some(plan) = Plan::of(packet) else { return false };
+    let mut whole = packet.len();
+    for index in 1..plan.segments().min(64) {
+        let mut segment = Packet::empty(0);
+        plan.write(packet, index, &mut segment);
+        whole += segment.len();
+    }
+    plan.cut_first(packet);
+    whole > packet.len()
 }

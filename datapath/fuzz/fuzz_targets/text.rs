@@ -26,7 +26,8 @@ fuzz_target!(|text: &str| {
         }
     }
     if let Ok(line) = parse_dump(text, Some(&names), 2) {
-        let _ = DumpText { verbose: true, ..DumpText::new(&line.flow.key, &line.flow.mask, &line.actions) }.to_string();
+        let _ = DumpText { verbose: true, ..DumpText::new(&line.flow.key, &line.flow.mask, &line.actions) }
+            .to_string();
     }
     if let Ok(actions) = parse_actions(text, Some(&names)) {
         let printed = format_actions(&actions, Some(&names)).to_string();

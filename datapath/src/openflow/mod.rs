@@ -9,7 +9,6 @@ pub mod flow_mod;
 pub mod group;
 pub(crate) mod headers;
 pub mod mac_learning;
-pub mod meter;
 pub mod ofproto;
 pub mod protocol;
 pub mod recirc;

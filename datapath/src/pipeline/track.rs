@@ -74,16 +74,11 @@ impl<U: Upcall, T: Trace> Processing<'_, U, T> {
 
     /// Drops what a meter has no room for.
     pub(super) fn pass_meter(&mut self, packets: &mut Packets, meter: u32) {
-        let Some(mut exceeded) = self.dp.meters.apply(meter, packets, self.now) else { return };
-        let (mut list, mut dropped) = (self.dp.scratch.take_list(), self.dp.scratch.take_list());
-        std::mem::swap(packets, &mut list);
-        for packet in list.drain(..) {
-            if exceeded.passes(&packet) { packets.push(packet) } else { dropped.push(packet) }
-        }
+        let mut dropped = self.dp.scratch.take_list();
+        self.dp.meters.run(meter, packets, self.now, |packet| dropped.push(packet));
         for packet in dropped.drain(..) {
             self.dp.end(packet, DropReason::Meter, self.trace);
         }
-        self.dp.scratch.give_list(list);
         self.dp.scratch.give_list(dropped);
     }
 }

@@ -9,6 +9,7 @@
 mod command;
 mod device;
 mod dump;
+mod meters;
 mod ports;
 mod revalidate;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 pub use command::{CommandError, FileReader};
 pub use device::{Device, DeviceKind, RxChecksum};
 pub use dump::DumpOptions;
+pub use meters::MeterModError;
 pub use ports::{BridgeSpec, PortSpec, SwitchError, SwitchPort};
 
 use std::collections::BTreeMap;
@@ -87,6 +89,11 @@ impl Switch {
     /// The slow path, to reconfigure. Ports are added and removed by [`Self::add_port`] and [`Self::remove_port`].
     pub fn ofproto_mut(&mut self) -> &mut Ofproto {
         &mut self.of
+    }
+
+    /// The datapath's meters, to change.
+    pub(super) fn meters_mut(&mut self) -> &mut crate::meter::Meters {
+        self.dp.meters_mut()
     }
 
     /// Settings.

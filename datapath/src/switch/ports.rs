@@ -150,6 +150,8 @@ impl Switch {
             self.dp.remove_port(no, &mut Off)?;
         }
         self.patches.retain(|_, port| port.bridge != bridge);
+        // The bridge was just found.
+        let _ = self.remove_meters(bridge, None);
         self.of.remove_bridge(bridge)?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! A scenario is a TOML file: hosts, switches, links and steps. [`Scenario::parse`] reads one completely and reports all
 //! of its errors at once, each with line, column, caret and help; nothing is guessed and no field is skipped. Reading a
-//! file never runs anything: rules and groups are read, OVS commands and filters are checked when the world is built.
+//! file never runs anything: rules, groups and meters are read, OVS commands and filters are checked when the world is built.
 //!
 //! ```toml
 //! name    = "what this shows"
@@ -25,6 +25,7 @@
 //! port.nic     = { offload = ["ip-csum", "l4-csum", "tso"], rx-l4-csum = "partial", rx-tso = 1448 }
 //! flows        = """..."""        # ovs-ofctl rules, one a line; without this field the switch is NORMAL
 //! groups       = """..."""        # ovs-ofctl groups, one a line
+//! meters       = """..."""        # ovs-ofctl meters, one a line
 //! other-config = { emc-insert-inv-prob = 1, smc-enable = true }
 //! ovs          = """..."""        # commands to set it up, after all else
 //!
@@ -180,6 +181,8 @@ pub struct SwitchConfig {
     pub flows: Option<Block>,
     /// OpenFlow groups.
     pub groups: Option<Block>,
+    /// OpenFlow meters.
+    pub meters: Option<Block>,
     /// `other_config` of the Open_vSwitch table.
     pub other_config: Vec<Setting>,
     /// Commands that set it up, after all else.

@@ -1,4 +1,4 @@
-//! Whether names that a scenario uses are names that it has, and whether its rules and groups can be read.
+//! Whether names that a scenario uses are names that it has, and whether its rules, groups and meters can be read.
 //!
 //! Bridges and ports that `ovs` steps make are not known before they run: a name that occurs as a word in any of their
 //! commands is taken for one, and is looked up when it is needed.
@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use datapath::openflow::text::{TextError, parse_flow_mod, parse_group_mod};
+use datapath::openflow::text::{TextError, parse_flow_mod, parse_group_mod, parse_meter};
 use datapath::openflow::{FlowModCommand, GroupModCommand};
 use datapath::types::OfPort;
 
@@ -84,11 +84,12 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Rules and groups of the file are read here already, so that what is wrong with them is told with all the rest.
+    /// Rules, groups and meters of the file are read here already, so that what is wrong with them is told with all the rest.
     fn tables(&self) {
         for switch in &self.scenario.switches {
             let Some(ports) = self.names.switches.get(switch.name.as_str()) else { continue };
             let names = PortNames(ports, &switch.name);
+            self.block(&switch.meters, |line| parse_meter(line).err());
             self.block(&switch.groups, |line| parse_group_mod(line, GroupModCommand::Add, &names).err());
             self.block(&switch.flows, |line| parse_flow_mod(line, FlowModCommand::Add, &names).err());
         }

@@ -46,11 +46,12 @@ pub(super) fn switch(name: &str, value: &Value<'_>) -> Option<SwitchConfig> {
     let ports = ports(&mut fields);
     let flows = fields.take("flows").and_then(|value| block(&value));
     let groups = fields.take("groups").and_then(|value| block(&value));
+    let meters = fields.take("meters").and_then(|value| block(&value));
     let other_config = settings(&mut fields, "other-config");
     let ovs = fields.take("ovs").and_then(|value| block(&value));
     let span = fields.span();
     fields.finish();
-    Some(SwitchConfig { name: name.to_owned(), mac, ports, flows, groups, other_config, ovs, span })
+    Some(SwitchConfig { name: name.to_owned(), mac, ports, flows, groups, meters, other_config, ovs, span })
 }
 
 fn settings(fields: &mut Fields<'_>, name: &'static str) -> Vec<Setting> {

@@ -134,6 +134,10 @@ fn set_up(
     let lines = |block: &Option<crate::scenario::Block>| {
         block.iter().flat_map(|b| b.lines.clone()).collect::<Vec<_>>()
     };
+    for line in lines(&config.meters) {
+        let argv = ["ovs-ofctl", "-O", "OpenFlow13", "add-meter", &config.name, &line.text];
+        wrong.extend(world.set_up_command(index, &argv, &line.span).err());
+    }
     for line in lines(&config.groups) {
         let argv = ["ovs-ofctl", "add-group", &config.name, &line.text];
         wrong.extend(world.set_up_command(index, &argv, &line.span).err());

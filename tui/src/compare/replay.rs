@@ -86,6 +86,9 @@ fn set_up(config: &SwitchConfig, recording: &Recording, ovs: &mut Ovs) -> Result
         let argv: Vec<&str> = words.iter().map(String::as_str).collect();
         ovs.command(&argv)?;
     }
+    for line in config.meters.iter().flat_map(|block| &block.lines) {
+        ovs.command(&["ovs-ofctl", "-O", "OpenFlow13", "add-meter", name, &line.text])?;
+    }
     for line in config.groups.iter().flat_map(|block| &block.lines) {
         ovs.command(&["ovs-ofctl", "-O", "OpenFlow15", "add-group", name, &line.text])?;
     }

@@ -5,6 +5,7 @@
 
 pub mod group;
 mod learned;
+mod meter;
 pub mod port;
 pub mod rule;
 pub mod table;
@@ -14,13 +15,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use group::{Group, GroupError, GroupTable, Selection};
+pub use meter::BridgeMeter;
 pub use port::{Bundle, BundleId, Peer, Port, PortFlags, PortSpec};
 pub use rule::{Rule, RuleError, RuleKind};
 pub use table::{FlowChange, RuleFilter, RuleStats, Table, TableConfig, TableMiss};
 pub use vlan::{PriorityTags, VlanConfig, VlanMode};
 
 use super::classifier::RuleId;
-use super::meter::OfMeter;
 use crate::types::{OfPort, PortNo, TableId};
 
 /// Numbers that bridges give out themselves end here (OVS `alloc_ofp_port()`); the rest is for those who ask.
@@ -90,8 +91,7 @@ pub struct Bridge {
     tables: BTreeMap<TableId, Table>,
     rules: BTreeMap<RuleId, Arc<Rule>>,
     groups: GroupTable,
-    /// Meters, by number.
-    pub meters: BTreeMap<u32, OfMeter>,
+    pub(in crate::openflow) meters: BTreeMap<u32, BridgeMeter>,
     ports: BTreeMap<OfPort, Port>,
     bundles: BTreeMap<BundleId, Bundle>,
     last_bundle: BundleId,

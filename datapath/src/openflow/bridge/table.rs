@@ -342,16 +342,6 @@ impl Bridge {
         self.rules.insert(rule.id, Arc::new(rule));
     }
 
-    /// The rules that use a meter.
-    pub fn rules_with_meter(&self, wanted: u32) -> Vec<Arc<Rule>> {
-        let uses = |rule: &&Arc<Rule>| {
-            let mut found = false;
-            each_meter(&rule.actions, &mut |id| found |= id == wanted);
-            found
-        };
-        self.rules.values().filter(uses).cloned().collect()
-    }
-
     /// Removes these rules.
     pub(in crate::openflow) fn remove_rules(
         &mut self,

@@ -89,6 +89,8 @@ pub enum Verb {
     DumpGroups(Word, Option<Word>),
     /// Print counters of groups.
     DumpGroupStats(Word, Option<Word>),
+    /// Change meters, or print them.
+    Meter(Word, MeterVerb),
     /// Print counters of ports.
     DumpPorts(Word, Option<Word>),
     /// Print ports.
@@ -106,17 +108,27 @@ pub enum Verb {
         /// What to change.
         change: Word,
     },
-    /// About meters.
-    Meter {
-        /// Bridge.
-        bridge: Word,
-        /// Meter; none: all.
-        text: Option<Word>,
-    },
     /// Print how fragments are treated.
     GetFrags(Word),
     /// Change how fragments are treated.
     SetFrags(Word, Word),
+}
+
+/// What to do about meters.
+#[derive(Clone, Debug)]
+pub enum MeterVerb {
+    /// Make one.
+    Add(Word),
+    /// Change one.
+    Modify(Word),
+    /// Remove one, or all.
+    Delete(Option<Word>),
+    /// Print what one, or all, are to do.
+    Dump(Option<Word>),
+    /// Print counters of one, or all.
+    Stats(Option<Word>),
+    /// Print what meters can do.
+    Features,
 }
 
 /// Options that change nothing here.
@@ -280,13 +292,7 @@ fn verb<I: Iterator<Item = Word>>(
             let (bridge, port) = (ops.need(what)?, ops.need(what)?);
             Verb::ModPort { bridge, port, change: ops.need(what)? }
         }
-        "add-meter" | "mod-meter" | "dump-meter" | "del-meter" => {
-            let bridge = ops.need("a bridge and a meter")?;
-            Verb::Meter { bridge, text: Some(ops.need("a bridge and a meter")?) }
-        }
-        "del-meters" | "dump-meters" | "meter-stats" | "meter-features" => {
-            Verb::Meter { bridge: ops.need(BRIDGE)?, text: ops.words.next() }
-        }
+        name if name.contains("meter") => meter_verb(ops)?,
         _ => group_verb(ops)?,
     })
 }
@@ -332,6 +338,39 @@ fn group_verb<I: Iterator<Item = Word>>(ops: &mut Operands<'_, I>) -> Result<Ver
     let text = if needs_text { Some(ops.need("a bridge and a group")?) } else { ops.words.next() };
     Ok(Verb::GroupMod { bridge, command, text })
 }
+
+fn meter_verb<I: Iterator<Item = Word>>(ops: &mut Operands<'_, I>) -> Result<Verb, ParseError> {
+    const METER: &str = "a bridge and a meter";
+    let name = ops.name.text.as_str();
+    if !METER_COMMANDS.contains(&name) {
+        return Err(ops.args.refuse(ops.name, ParseErrorKind::UnknownCommand(name.to_owned())));
+    }
+    let needs_meter = matches!(name, "add-meter" | "mod-meter" | "del-meter" | "dump-meter");
+    let bridge = ops.need(if needs_meter { METER } else { BRIDGE })?;
+    let verb = match name {
+        "add-meter" => MeterVerb::Add(ops.need(METER)?),
+        "mod-meter" => MeterVerb::Modify(ops.need(METER)?),
+        "del-meter" => MeterVerb::Delete(Some(ops.need(METER)?)),
+        "del-meters" => MeterVerb::Delete(ops.words.next()),
+        "dump-meter" => MeterVerb::Dump(Some(ops.need(METER)?)),
+        "dump-meters" => MeterVerb::Dump(ops.words.next()),
+        "meter-stats" => MeterVerb::Stats(ops.words.next()),
+        _ => MeterVerb::Features,
+    };
+    Ok(Verb::Meter(bridge, verb))
+}
+
+/// Commands about meters.
+const METER_COMMANDS: [&str; 8] = [
+    "add-meter",
+    "mod-meter",
+    "del-meter",
+    "del-meters",
+    "dump-meter",
+    "dump-meters",
+    "meter-stats",
+    "meter-features",
+];
 
 /// Commands of Open vSwitch that this switch does not have.
 const UNSUPPORTED: [&str; 33] = [

@@ -8,13 +8,12 @@ use crate::openflow::bridge::port::PortSpec;
 use crate::openflow::bridge::rule::{RuleError, check_actions};
 use crate::openflow::bridge::table::{FlowContext, RuleFilter, TableConfig};
 use crate::openflow::bridge::{
-    Bridge, BridgeId, FailMode, FlowChange, FragmentHandling, GroupError, Peer, PortError, PortFlags,
-    VlanConfig,
+    Bridge, BridgeId, BridgeMeter, FailMode, FlowChange, FragmentHandling, GroupError, Peer, PortError,
+    PortFlags, VlanConfig,
 };
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::GroupMod;
 use crate::openflow::mac_learning::MacTable;
-use crate::openflow::meter::OfMeter;
 use crate::openflow::rule_match::Match;
 use crate::openflow::{OfAction, classifier::PrefixField};
 use crate::types::{OfPort, TableId, Time};
@@ -129,7 +128,7 @@ impl Ofproto {
     }
 
     /// Adds a meter, or changes it.
-    pub fn set_meter(&mut self, id: BridgeId, number: u32, meter: OfMeter) {
+    pub fn set_meter(&mut self, id: BridgeId, number: u32, meter: BridgeMeter) {
         if let Ok(bridge) = self.bridge_mut(id) {
             bridge.meters.insert(number, meter);
         }

@@ -410,6 +410,9 @@ pub enum ErrorKind {
     /// A group without what it needs, or with what it must not have.
     #[error("{0}")]
     Group(&'static str),
+    /// Something wrong with a meter.
+    #[error("{0}")]
+    Meter(String),
     /// Not a type of groups.
     #[error("invalid group type {0}")]
     GroupType(String),

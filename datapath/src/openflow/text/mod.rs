@@ -16,6 +16,7 @@ mod format;
 mod group;
 mod learn;
 mod matches;
+mod meter;
 mod names;
 mod rule;
 mod scan;
@@ -27,9 +28,11 @@ pub(crate) use ct::{ALG_FTP, ALG_TFTP};
 pub use error::{ErrorKind, OfpError, TextError};
 pub use group::{group_to_text, parse_group_mod, parse_group_mod_line};
 pub use matches::normalize;
+pub use meter::{meter_to_text, parse_meter, parse_meter_id};
 pub use names::{Names, NoNames, format_port, parse_port};
 pub(in crate::openflow) use value::{format as format_value, put_hex, put_subfield};
 
+pub(crate) use rule::seconds;
 pub use rule::{
     ParsedFlowMod, RuleStats, RuleText, actions_to_text, match_to_text, parse_actions, parse_flow_mod,
     parse_flow_mod_line, parse_match, without_comment,

@@ -413,7 +413,7 @@ impl<'a> RuleText<'a> {
 }
 
 /// Seconds with as many digits as there are, as OVS writes durations.
-fn seconds(ns: u64) -> String {
+pub(crate) fn seconds(ns: u64) -> String {
     let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
     if rest >= 1_000_000 { format!("{whole}.{:03}", rest / 1_000_000) } else { format!("{whole}") }
 }

@@ -72,8 +72,8 @@ impl Ctx<'_, '_> {
 
     /// `meter`.
     pub(super) fn meter(&mut self, meter: u32) {
-        if let Some(meter) = self.bridge.meters.get(&meter) {
-            self.actions.push(Action::Meter(meter.datapath_id));
+        if let Some(meter) = self.bridge.meters().get(&meter) {
+            self.actions.push(Action::Meter(meter.provider));
         }
     }
 

@@ -8,9 +8,9 @@ mod appctl_dp;
 mod appctl_fdb;
 mod appctl_show;
 mod conntrack;
-mod meter;
 mod ofctl;
 mod ofctl_file;
+mod ofctl_meter;
 mod ofctl_port;
 mod settings;
 #[cfg(test)]

@@ -41,10 +41,7 @@ impl Switch {
             Verb::ModPort { bridge, port, change } => {
                 self.mod_port(&bridge.text, &port.text, &change.text)?;
             }
-            Verb::Meter { bridge, text } => {
-                let text = text.as_ref().map(|text| text.text.as_str());
-                return self.meter_command(&call.name.text, &bridge.text, text, now);
-            }
+            Verb::Meter(bridge, verb) => return self.meter_command(&bridge.text, verb, &call.options, now),
             Verb::GetFrags(bridge) => {
                 let id = self.bridge_id(&bridge.text).map_err(refused)?;
                 let handling = self.ofproto().bridge(id).map(|bridge| bridge.fragments).unwrap_or_default();
@@ -365,7 +362,10 @@ fn compare(field: Option<Field>, a: &Rule, b: &Rule, reverse: bool) -> Ordering 
 }
 
 /// Reads a word of text; without one, nothing is read: everything is meant.
-fn read<T>(word: Option<&Word>, parse: impl FnOnce(&str) -> Result<T, TextError>) -> Result<T, CommandError> {
+pub(super) fn read<T>(
+    word: Option<&Word>,
+    parse: impl FnOnce(&str) -> Result<T, TextError>,
+) -> Result<T, CommandError> {
     match word {
         Some(word) => parse(&word.text).map_err(|error| bad_text(word, error)),
         None => parse("").map_err(ofctl_error),

@@ -357,3 +357,49 @@ fn a_file_of_rules_is_carried_out_whole_or_not_at_all() {
     assert_eq!(ok(&mut switch, "ovs-ofctl --no-stats dump-flows br0"), " in_port=2 actions=output:3\n");
     assert!(refusal(&mut switch, &["ovs-ofctl", "add-flows", "br0", "f"]).to_string().contains("f: files"));
 }
+
+#[test]
+fn meters_are_made_changed_counted_and_go_with_their_rules() {
+    let mut switch = switch();
+    let of13 = "ovs-ofctl -O OpenFlow13";
+    ok(
+        &mut switch,
+        &format!("{of13} add-meter br0 meter=1,pktps,burst,stats,bands=type=drop,rate=1,burst_size=2"),
+    );
+    ok(&mut switch, &format!("{of13} add-meter br0 meter=7,kbps,bands=type=drop,rate=10"));
+    ok(&mut switch, "ovs-ofctl add-flow -O OpenFlow13 br0 in_port=1,actions=meter:7,output:2");
+    for (words, part) in [
+        ("add-meter br0 meter=1,kbps,bands=type=drop,rate=1", "OFPMMFC_METER_EXISTS"),
+        ("mod-meter br0 meter=2,kbps,bands=type=drop,rate=1", "OFPMMFC_UNKNOWN_METER"),
+        ("add-meter br0 meter=2,kbps,bands=type=dscp_remark,rate=1,prec_level=1", "OFPMMFC_BAD_BAND"),
+        ("dump-meter br0 meter=2", "OFPMMFC_UNKNOWN_METER"),
+        ("add-flow br0 actions=meter:2,output:1", "OFPMMFC_INVALID_METER"),
+        ("add-meter br0 meter=2,frob,bands=", "field frob missing value"),
+        ("-O OpenFlow10 dump-meters br0", "-O"),
+        ("frob-meter br0", "unknown command 'frob-meter'"),
+    ] {
+        let line = format!("ovs-ofctl -O OpenFlow13 {words}");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let error = refusal(&mut switch, &words).to_string();
+        assert!(error.contains(part), "{line}: {error}");
+    }
+    let dumped = ok(&mut switch, &format!("{of13} dump-meters br0"));
+    let meters = "OFPST_METER_CONFIG reply (OF1.3) (xid=0x2):\nmeter=1 pktps burst stats bands=\ntype=drop rate=1 \
+                  burst_size=2\n\nmeter=7 kbps bands=\ntype=drop rate=10\n";
+    assert_eq!(dumped, meters);
+    ok(&mut switch, &format!("{of13} mod-meter br0 meter=1,kbps,bands=type=drop,rate=9"));
+    assert!(
+        ok(&mut switch, &format!("{of13} dump-meter br0 meter=1"))
+            .ends_with("meter=1 kbps bands=\ntype=drop rate=9\n")
+    );
+    let stats = ok(&mut switch, &format!("{of13} meter-stats br0 meter=7"));
+    let counted = "meter:7 flow_count:1 packet_in_count:0 byte_in_count:0 duration:0s bands:\n0: packet_count:0 byte_count:0\n";
+    assert_eq!(stats, format!("OFPST_METER reply (OF1.3) (xid=0x2):\n{counted}"));
+    ok(&mut switch, &format!("{of13} del-meter br0 meter=7"));
+    assert_eq!(ok(&mut switch, "ovs-ofctl --no-stats dump-flows br0"), "", "the rule went with its meter");
+    ok(&mut switch, &format!("{of13} del-meters br0"));
+    assert_eq!(
+        ok(&mut switch, &format!("{of13} dump-meters br0")),
+        "OFPST_METER_CONFIG reply (OF1.3) (xid=0x2):\n"
+    );
+}
