@@ -9,7 +9,7 @@ use crate::openflow::bridge::{BridgeId, FragmentHandling, PortFlags, Rule, RuleF
 use crate::openflow::command::Word;
 use crate::openflow::command::ofctl::{Ofctl, OfctlOptions, Verb};
 use crate::openflow::field::Field;
-use crate::openflow::flow_mod::{FlowMod, FlowModCommand};
+use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::{GroupMod, GroupModCommand};
 use crate::openflow::protocol::{OfVersion, Protocols};
 use crate::openflow::text::{
@@ -197,8 +197,9 @@ impl Switch {
                 duration_ns: now.since(rule.created).0,
                 packets: stats.packets,
                 bytes: stats.bytes,
-                // OpenFlow itself does not tell them; Nicira's extension of 1.0 does.
-                idle_age: nicira.then(|| seconds(now.since(stats.used))),
+                // OpenFlow tells the first since 1.5 only; Nicira's extension of 1.0 tells both.
+                idle_age: (nicira || raw && version == OfVersion::Of15)
+                    .then(|| seconds(now.since(stats.used))),
                 hard_age: (nicira && rule.modified != rule.created)
                     .then(|| seconds(now.since(rule.modified))),
             };
@@ -208,8 +209,8 @@ impl Switch {
                 priority: rule.priority,
                 idle_timeout: rule.idle_timeout,
                 hard_timeout: rule.hard_timeout,
-                importance: rule.importance,
-                flags: rule.flags,
+                importance: if version >= OfVersion::Of14 { rule.importance } else { 0 },
+                flags: if version >= OfVersion::Of13 { rule.flags } else { FlowModFlags::default() },
                 rule_match: &rule.rule_match,
                 actions: &rule.actions,
             };
