@@ -33,10 +33,18 @@ use crate::types::{PortNo, Span, Time};
 /// Settings of a switch that are not the datapath's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchConfig {
-    /// Datapath flows that no packet used for this long are removed (`max-idle`).
+    /// Datapath flows that no packet used for longer than this are removed (`max-idle`).
     pub max_idle: Span,
     /// After a change, datapath flows are revalidated at the latest after this long (`max-revalidator`).
     pub max_revalidator: Span,
+}
+
+impl SwitchConfig {
+    /// How long a datapath flow was unused when it goes: OVS counts milliseconds, and keeps a flow for which it is just
+    /// `max-idle` (`revalidate()` of `ofproto/ofproto-dpif-upcall.c`).
+    fn idle_too_long(&self) -> Span {
+        Span(self.max_idle.0.saturating_add(Span::from_millis(1).0))
+    }
 }
 
 impl Default for SwitchConfig {
@@ -176,7 +184,7 @@ impl Switch {
 
     /// When [`Self::run`] is to be called next, if nothing happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
-        let flows = self.dp.flows().next_idle(self.config.max_idle);
+        let flows = self.dp.flows().next_idle(self.config.idle_too_long());
         [flows, self.of.next_wakeup(), self.dp.next_wakeup(), self.revalidator.due(&self.config)]
             .into_iter()
             .flatten()

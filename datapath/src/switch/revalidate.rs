@@ -155,8 +155,9 @@ impl Switch {
 
     /// Removes datapath flows that were idle for too long. Call after [`Self::credit`].
     pub(super) fn expire_flows<T: Trace>(&mut self, now: Time, trace: &mut T) {
-        let Self { dp, of, revalidator, config, .. } = self;
-        dp.flow_expire(now, config.max_idle, trace, |flow| {
+        let idle = self.config.idle_too_long();
+        let Self { dp, of, revalidator, .. } = self;
+        dp.flow_expire(now, idle, trace, |flow| {
             of.flow_removed(flow.id, now);
             *revalidator.credited(flow.id) = FlowStats::default();
         });

@@ -1,6 +1,7 @@
 //! The switch as a whole: a learning bridge from first flood to learned, revalidated flows.
 
 use super::*;
+use crate::action::Action;
 use crate::openflow::bridge::{FailMode, VlanConfig};
 use crate::types::MacAddr;
 
@@ -66,6 +67,35 @@ fn floods_learns_and_follows() {
     assert_eq!(switch.datapath().flows().len(), 2);
     assert_eq!(switch.datapath().counters().passes.upcall, 2);
     assert!(switch.datapath().counters().balanced());
+}
+
+#[test]
+fn a_flow_stays_that_is_idle_for_no_more_than_allowed() {
+    let (mut switch, [p1, ..]) = learning_switch();
+    send(&mut switch, p1, &frame(1, 2), Time::ZERO);
+    // As in OVS with its clock stopped and warped.
+    for (ms, flows) in [(10_000, 1), (10_001, 0)] {
+        switch.run(Time::from_millis(ms), &mut Off);
+        assert_eq!(switch.datapath().flows().len(), flows, "after {ms} ms");
+    }
+}
+
+#[test]
+fn the_last_change_too_is_followed_once_settled() {
+    let (mut switch, [p1, p2, p3]) = learning_switch();
+    let now = Time::ZERO;
+    send(&mut switch, p2, &frame(2, 1), now);
+    send(&mut switch, p1, &frame(1, 2), now);
+    // The address moves; nothing comes after that.
+    send(&mut switch, p3, &frame(2, 2), now);
+    let outputs = |switch: &Switch| {
+        let flows = switch.datapath().flows();
+        let found = flows.iter().filter(|flow| flow.key().in_port == p1.0).map(|flow| flow.actions.to_vec());
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(outputs(&switch), [[Action::Output(p2)]]);
+    switch.settle(now, &mut Off);
+    assert_eq!(outputs(&switch), [[Action::Output(p3)]]);
 }
 
 #[test]
