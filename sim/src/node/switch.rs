@@ -8,7 +8,7 @@ use datapath::stats::{DropReason, PassCounters};
 use datapath::switch::{
     BridgeSpec, CommandError, Device, DeviceKind, DumpOptions, FileReader, PortSpec, Switch,
 };
-use datapath::trace::{FlowId, Off, Trace};
+use datapath::trace::{FlowId, Trace};
 use datapath::types::{MacAddr, OfPort, PortNo, Time};
 
 use crate::random::Stream;
@@ -277,11 +277,6 @@ impl SwitchNode {
     /// Does what is due: expiry, revalidation.
     pub fn run(&mut self, now: Time, trace: &mut impl Trace) {
         self.switch.run(now, trace);
-    }
-
-    /// Makes datapath flows follow what changed last, which otherwise waits for the next packet.
-    pub fn settle(&mut self, now: Time) {
-        self.switch.settle(now, &mut Off);
     }
 
     /// When [`Self::run`] next has something to do.

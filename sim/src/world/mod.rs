@@ -346,8 +346,7 @@ impl World {
         })
     }
 
-    /// Brings the world to its end: the time is that of the end, datapath flows are as after `revalidator/wait`, and what no
-    /// step could check is checked.
+    /// Brings the world to its end: the time is that of the end, and what no step could check is checked.
     ///
     /// # Errors
     /// If a link's end never came to be, or packets are not accounted for.
@@ -357,9 +356,6 @@ impl World {
         }
         if let Some(stop) = self.stop_at.filter(|_| self.next_time().is_none()) {
             self.now = self.now.max(stop);
-        }
-        for switch in &mut self.switches {
-            switch.node.settle(self.now);
         }
         self.check_links()?;
         self.check_accounts()
