@@ -115,7 +115,8 @@ impl Ofproto {
         let tag_is_open = (cut || is_tagged(request.key)) && out.mask.vlans[0].tci.get() == 0;
         let info = FlowInfo { cache: out.cache.into(), recircs: out.recircs, tag_is_open };
         self.pending.insert(ticket, info);
-        self.changed |= cut;
+        // The flow goes with the next revalidation: what OVS keeps of it says less than its mask (see `revalidate`).
+        self.changed |= cut || needs_absent_tuple(request.key, &mask);
         let install = Some(Install { mask, actions, ticket });
         Ok(UpcallReply { execute: out.actions.into(), install })
     }
@@ -289,7 +290,7 @@ impl Ofproto {
             mask.vlans[0].tci.set(0);
         }
         let too_wide = wanted.words().iter().zip(mask.words()).any(|(wanted, has)| wanted & !has != 0);
-        if too_wide || out.avoid_caching {
+        if too_wide || out.avoid_caching || needs_absent_tuple(&key, &wanted) {
             self.release(FlowInfo { recircs: out.recircs, ..FlowInfo::default() }, now);
             return Verdict::Delete;
         }
@@ -337,6 +338,13 @@ impl Ofproto {
         let rules = self.bridges.values().filter_map(|bridge| bridge.next_expiry(&self.rule_stats));
         macs.chain(rules).min()
     }
+}
+
+/// Whether a mask looks at the original tuple of a packet that has none: one whose connection is not known. The text of such a
+/// flow in OVS has no `ct_tuple`, so the mask read back from it is too wide for the rules, and revalidation deletes the flow.
+fn needs_absent_tuple(key: &Flow, mask: &Flow) -> bool {
+    // Tables look at the tuple's protocol before its addresses and ports.
+    key.ct_nw_proto == 0 && mask.ct_nw_proto != 0
 }
 
 fn is_tagged(key: &Flow) -> bool {
