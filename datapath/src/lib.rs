@@ -4,7 +4,7 @@
 //! clock, opens no file, prints nothing. Modules depend on each other in one direction only:
 //!
 //! ```text
-//! types <- packet, offload <- flow <- cache <- action <- conntrack, meter <- openflow <- pipeline <- switch
+//! types <- packet, offload <- flow <- cache <- action <- conntrack, meter, tunnel <- openflow <- pipeline <- switch
 //! ```
 
 pub mod action;
@@ -20,4 +20,5 @@ pub mod pipeline;
 pub mod stats;
 pub mod switch;
 pub mod trace;
+pub mod tunnel;
 pub mod types;

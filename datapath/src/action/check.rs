@@ -16,6 +16,9 @@ pub enum Unsupported {
     /// A group of fields that no action writes.
     #[error("the datapath cannot set {0:?}")]
     Set(SetGroup),
+    /// The headers that `tnl_push` carries are cut off, or not those of its tunnel type.
+    #[error("the headers of tnl_push are not whole, or not those of its type")]
+    Headers,
     /// Too deep.
     #[error("actions are nested deeper than {MAX_NESTING} levels")]
     Nesting,
@@ -51,6 +54,7 @@ fn check_at(actions: &[Action], depth: u8) -> Result<(), Unsupported> {
             | Action::PopEth
             | Action::PushNsh(_)
             | Action::PopNsh
+            | Action::TnlPop(_)
             | Action::Drop(_) => {}
             Action::Clone(actions) | Action::Sample { actions, .. } => check_at(actions, depth + 1)?,
             Action::CheckPktLen { greater, not_greater, .. } => {
@@ -58,8 +62,9 @@ fn check_at(actions: &[Action], depth: u8) -> Result<(), Unsupported> {
                 check_at(not_greater, depth + 1)?;
             }
             Action::Set(field) | Action::SetMasked(field) => check_set(field)?,
-            Action::TnlPush(_) => return Err(Unsupported::Action("tnl_push")),
-            Action::TnlPop(_) => return Err(Unsupported::Action("tnl_pop")),
+            Action::TnlPush(push) => {
+                push.layout().ok_or(Unsupported::Headers)?;
+            }
             Action::LbOutput(_) => return Err(Unsupported::Action("lb_output")),
             Action::AddMpls { .. } => return Err(Unsupported::Action("add_mpls")),
             Action::DecTtl(_) => return Err(Unsupported::Action("dec_ttl")),
@@ -83,7 +88,6 @@ pub fn consumes(action: &Action) -> bool {
         | Action::Clone(_)
         | Action::Sample { .. }
         | Action::CheckPktLen { .. }
-        | Action::TnlPush(_)
         | Action::TnlPop(_)
         | Action::LbOutput(_)
         | Action::Meter(_)
@@ -104,6 +108,7 @@ pub fn consumes(action: &Action) -> bool {
         | Action::PopEth
         | Action::PushNsh(_)
         | Action::PopNsh
+        | Action::TnlPush(_)
         | Action::AddMpls { .. } => false,
     }
 }
@@ -148,7 +153,6 @@ mod tests {
     fn what_is_not_built_is_refused_by_name() {
         let refused = |action: Action| check(&[Action::Output(PortNo(1)), action]).map_err(|e| e.to_string());
         let message = |name| Err(format!("the datapath cannot execute the action {name}"));
-        assert_eq!(refused(Action::TnlPop(PortNo(1))), message("tnl_pop"));
         assert_eq!(refused(Action::LbOutput(1)), message("lb_output"));
         let nested = Action::Clone([Action::Clone([Action::LbOutput(1)].into())].into());
         assert_eq!(refused(nested), message("lb_output"), "nested ones too");

@@ -5,7 +5,7 @@
 //! packet. Counterpart: OVS `lib/odp-execute.c`.
 
 use super::check::{MAX_NESTING, consumes};
-use super::{Action, Ct, HashAlg, Userspace, apply};
+use super::{Action, Ct, HashAlg, TnlPush, Userspace, apply};
 use crate::flow::Flow;
 use crate::flow::hash;
 use crate::offload::Offloads;
@@ -28,6 +28,10 @@ pub trait Engine {
     fn conntrack(&mut self, packets: &mut Packets, ct: &Ct);
     /// Lets those packets pass that a meter has room for; the others are dropped.
     fn meter(&mut self, packets: &mut Packets, meter: u32);
+    /// Encapsulates packets, which stay in the list; those to be segmented may become more.
+    fn tnl_push(&mut self, packets: &mut Packets, push: &TnlPush);
+    /// Takes outer headers off packets, and looks them up again as the tunnel's port received them.
+    fn tnl_pop(&mut self, packets: &mut Packets, port: PortNo);
     /// A copy of a packet.
     fn copy(&mut self, packet: &Packet) -> Box<Packet>;
     /// The end of a packet.
@@ -106,13 +110,18 @@ pub fn execute<E: Engine>(engine: &mut E, packets: &mut Packets, actions: &[Acti
             | Action::PopEth
             | Action::PushNsh(_)
             | Action::PopNsh => modify(engine, packets, action),
+            Action::TnlPush(push) => {
+                cut(engine, packets);
+                engine.tnl_push(packets, push);
+            }
+            Action::TnlPop(port) => lend(engine, packets, last, |engine, packets| {
+                cut(engine, packets);
+                engine.tnl_pop(packets, *port);
+            }),
             // Refused by `check`; a list that was not checked loses its packets rather than an action.
-            Action::TnlPush(_)
-            | Action::TnlPop(_)
-            | Action::LbOutput(_)
-            | Action::AddMpls { .. }
-            | Action::DecTtl(_)
-            | Action::Psample { .. } => return discard_all(engine, packets, DropReason::BadAction),
+            Action::LbOutput(_) | Action::AddMpls { .. } | Action::DecTtl(_) | Action::Psample { .. } => {
+                return discard_all(engine, packets, DropReason::BadAction);
+            }
         }
         if packets.is_empty() {
             return;

@@ -9,8 +9,11 @@ mod set;
 #[cfg(test)]
 mod set_tests;
 pub mod text;
+mod tnl;
 
 pub use check::{MAX_NESTING, Unsupported, check, consumes, reenters};
+pub use tnl::{Encap, TnlLayout};
+pub(crate) use tnl::{GTPU_SEQ, gre_len};
 
 use crate::flow::Flow;
 use crate::types::{MacAddr, PortNo, RecircId};
@@ -405,6 +408,26 @@ pub enum NatKind {
     Src,
     /// Destination.
     Dst,
+}
+
+/// Tunnel types as `tnl_push` names them (OVS `enum ovs_vport_type`).
+pub mod vport {
+    /// GRE over IPv4.
+    pub const GRE: u32 = 3;
+    /// VXLAN.
+    pub const VXLAN: u32 = 4;
+    /// GENEVE.
+    pub const GENEVE: u32 = 5;
+    /// ERSPAN over IPv4.
+    pub const ERSPAN: u32 = 107;
+    /// ERSPAN over IPv6.
+    pub const IP6ERSPAN: u32 = 108;
+    /// GRE over IPv6.
+    pub const IP6GRE: u32 = 109;
+    /// GTP-U.
+    pub const GTPU: u32 = 110;
+    /// Segment routing over IPv6.
+    pub const SRV6: u32 = 112;
 }
 
 /// The `tnl_push` action.

@@ -39,6 +39,10 @@ pub const IP_GRE: u8 = 47;
 pub const IP_ICMPV6: u8 = 58;
 /// SCTP.
 pub const IP_SCTP: u8 = 132;
+/// IPv4 in IP (RFC 2003).
+pub const IP_IPIP: u8 = 4;
+/// IPv6 in IP (RFC 2473).
+pub const IP_IPV6: u8 = 41;
 /// IPv6 hop-by-hop options.
 pub const IP_HOPOPTS: u8 = 0;
 /// IPv6 routing header.
@@ -49,6 +53,17 @@ pub const IP_FRAGMENT: u8 = 44;
 pub const IP_AH: u8 = 51;
 /// IPv6 destination options.
 pub const IP_DSTOPTS: u8 = 60;
+
+/// Flag of a GRE header: it has a checksum (RFC 2784).
+pub const GRE_CSUM: u16 = 0x8000;
+/// Flag of a GRE header: it has a key (RFC 2890).
+pub const GRE_KEY: u16 = 0x2000;
+/// Flag of a GRE header: it has a sequence number (RFC 2890).
+pub const GRE_SEQ: u16 = 0x1000;
+/// Ethernet type of ERSPAN version 1 (type II) in GRE.
+pub const ETH_ERSPAN1: u16 = 0x88be;
+/// Ethernet type of ERSPAN version 2 (type III) in GRE.
+pub const ETH_ERSPAN2: u16 = 0x22eb;
 
 /// Neighbour solicitation (RFC 4861).
 pub const ND_SOLICIT: u8 = 135;

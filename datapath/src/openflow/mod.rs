@@ -14,6 +14,7 @@ pub mod protocol;
 pub mod recirc;
 pub mod rule_match;
 pub mod text;
+pub mod tunnel;
 pub mod value;
 pub mod wire;
 pub mod xlate;

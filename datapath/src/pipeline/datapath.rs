@@ -3,9 +3,9 @@
 use super::port::{Port, PortConfig, PortError};
 use super::receive::Processing;
 use super::scratch::Scratch;
-use super::upcall::Upcall;
-use crate::action::exec::{Packets, execute};
-use crate::action::{Action, Actions, check};
+use super::upcall::{Injection, Upcall};
+use crate::action::exec::Packets;
+use crate::action::{Action, Actions};
 use crate::cache::{
     Emc, FlowError, FlowStats, FlowStore, FlowView, KeyBatch, NO_FLOW, Pending, PortMap, Smc, SplitMix64,
     Ufid,
@@ -20,6 +20,9 @@ use crate::types::{PortNo, Span, Time};
 
 /// How often subtables are ranked anew (`DPCLS_OPTIMIZATION_INTERVAL`).
 const RANK_INTERVAL: Span = Span::from_secs(1);
+
+/// Source ports of what is encapsulated in UDP: from the first, up to the one before the second.
+const TUNNEL_PORTS: (u16, u16) = (32768, 61000);
 
 /// Settings of a datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +83,8 @@ pub struct Datapath {
     pub(super) conntrack: Conntrack,
     pub(super) meters: Meters,
     pub(super) next_packet: u64,
+    /// Least and largest source port of what is encapsulated in UDP.
+    pub(super) tunnel_ports: (u16, u16),
     next_rank: Time,
     refused: Option<FlowError>,
 }
@@ -103,6 +108,7 @@ impl Datapath {
             conntrack: Conntrack::new(seed),
             meters: Meters::default(),
             next_packet: 0,
+            tunnel_ports: TUNNEL_PORTS,
             next_rank: Time::ZERO + RANK_INTERVAL,
             refused: None,
         };
@@ -154,26 +160,24 @@ impl Datapath {
     /// [`FlowError::Action`]; the packet is dropped then.
     pub fn execute<U: Upcall, T: Trace>(
         &mut self,
-        mut packet: Box<Packet>,
+        packet: Box<Packet>,
         actions: &[Action],
         now: Time,
         upcall: &mut U,
         trace: &mut T,
     ) -> Result<(), FlowError> {
-        packet.md.id = self.next_packet;
-        self.next_packet += 1;
-        self.counters.injected += 1;
-        if let Err(error) = check(actions) {
-            self.end(packet, DropReason::UpcallError, trace);
-            return Err(error.into());
-        }
-        // Actions need to know where the headers are.
-        Flow::of_packet_with(&mut packet, self.extract_config());
-        let mut packets = self.scratch.take_list();
-        packets.push(packet);
-        execute(&mut Processing::new(self, upcall, trace, now), &mut packets, actions, 0);
-        self.scratch.give_list(packets);
-        Ok(())
+        Processing::new(self, upcall, trace, now).inject(packet, actions)
+    }
+
+    /// Carries out what the slow path wants done with packets that it made.
+    pub fn inject<U: Upcall, T: Trace>(
+        &mut self,
+        packets: Vec<Injection>,
+        now: Time,
+        upcall: &mut U,
+        trace: &mut T,
+    ) {
+        Processing::new(self, upcall, trace, now).inject_all(packets);
     }
 
     #[cold]
@@ -205,6 +209,16 @@ impl Datapath {
     /// Everything counted so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Source ports of what is encapsulated in UDP: least, and one more than the largest.
+    pub fn tunnel_ports(&self) -> (u16, u16) {
+        self.tunnel_ports
+    }
+
+    /// Changes the source ports of what is encapsulated in UDP.
+    pub fn set_tunnel_ports(&mut self, ports: (u16, u16)) {
+        self.tunnel_ports = ports;
     }
 
     /// The connections.

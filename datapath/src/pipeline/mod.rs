@@ -5,6 +5,7 @@
 
 mod classify;
 mod datapath;
+mod encap;
 mod port;
 mod receive;
 mod scratch;
@@ -17,4 +18,4 @@ mod upcall;
 pub use datapath::{Config, Datapath, FlowPut};
 pub use port::{Port, PortConfig, PortError, PortStats};
 pub use receive::MAX_RECIRC_DEPTH;
-pub use upcall::{Install, NoUpcall, Upcall, UpcallKind, UpcallReply, UpcallRequest};
+pub use upcall::{Injection, Install, NoUpcall, Upcall, UpcallKind, UpcallReply, UpcallRequest};

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::action::exec::Packets;
 use crate::offload::Capabilities;
+use crate::tunnel::TunnelKind;
 use crate::types::PortNo;
 
 /// How a port behaves.
@@ -17,12 +18,14 @@ pub struct PortConfig {
     pub capabilities: Capabilities,
     /// Whether simple match may serve it.
     pub simple_match: bool,
+    /// Which tunnels it stands for, if any: `tnl_push` and `tnl_pop` name it, nothing can be sent to it.
+    pub tunnel: Option<TunnelKind>,
 }
 
 impl Default for PortConfig {
     /// Up, 1500 bytes, no offloads, as OVS's dummy ports.
     fn default() -> Self {
-        Self { up: true, mtu: 1500, capabilities: Capabilities::empty(), simple_match: true }
+        Self { up: true, mtu: 1500, capabilities: Capabilities::empty(), simple_match: true, tunnel: None }
     }
 }
 
@@ -61,6 +64,8 @@ pub struct Port {
     pub(super) config: PortConfig,
     pub(super) stats: PortStats,
     pub(super) queue: Packets,
+    /// Number of the next packet, in tunnels that number them.
+    pub(super) sequence: u32,
 }
 
 impl Port {

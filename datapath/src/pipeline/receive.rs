@@ -5,10 +5,10 @@
 use super::classify;
 use super::datapath::Datapath;
 use super::scratch::{Group, Level};
-use super::upcall::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
+use super::upcall::{Injection, Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::action::exec::{Engine, Packets, execute};
-use crate::action::{Action, Ct, OUTPUT, Userspace, check};
-use crate::cache::{KeyBatch, NO_FLOW, Pending, Run};
+use crate::action::{Action, Ct, OUTPUT, TnlPush, Userspace, check};
+use crate::cache::{FlowError, KeyBatch, NO_FLOW, Pending, Run};
 use crate::flow::Flow;
 use crate::offload::Offloads;
 use crate::packet::{BATCH, Batch, Packet};
@@ -78,7 +78,7 @@ impl<'a, U: Upcall, T: Trace> Processing<'a, U, T> {
     }
 
     /// Takes packets in again; leaves the list empty.
-    fn again(&mut self, packets: &mut Packets) {
+    pub(super) fn again(&mut self, packets: &mut Packets) {
         let flow = self.flow;
         let mut rest = packets.drain(..);
         loop {
@@ -210,7 +210,8 @@ impl<'a, U: Upcall, T: Trace> Processing<'a, U, T> {
                 return self.dp.end(packet, reason, self.trace);
             }
         };
-        let UpcallReply { execute, install } = reply;
+        let UpcallReply { execute, install, inject } = reply;
+        self.inject_all(inject);
         if let Err(error) = check(&execute) {
             self.dp.refuse(error.into());
             self.dp.counters.passes.lost += 1;
@@ -233,6 +234,38 @@ impl<'a, U: Upcall, T: Trace> Processing<'a, U, T> {
             let flow = self.install(install, keys, i, &key, id);
             self.upcall.settled(ticket, flow, self.now);
         }
+    }
+
+    /// Carries out what the slow path wants done with packets that it made.
+    pub(super) fn inject_all(&mut self, packets: Vec<Injection>) {
+        for Injection { frame, in_port, actions } in packets {
+            let mut packet = self.dp.scratch.pool.take();
+            packet.set_frame(&frame);
+            packet.md.init(in_port);
+            if let Err(error) = self.inject(packet, &actions) {
+                self.dp.refuse(error);
+            }
+        }
+    }
+
+    /// Runs actions over a packet that no port received.
+    pub(super) fn inject(&mut self, mut packet: Box<Packet>, actions: &[Action]) -> Result<(), FlowError> {
+        packet.md.id = self.dp.next_packet;
+        self.dp.next_packet += 1;
+        self.dp.counters.injected += 1;
+        if let Err(error) = check(actions) {
+            self.dp.end(packet, DropReason::UpcallError, self.trace);
+            return Err(error.into());
+        }
+        // Actions need to know where the headers are.
+        Flow::of_packet_with(&mut packet, self.dp.extract_config());
+        let flow = self.flow.take();
+        let mut packets = self.dp.scratch.take_list();
+        packets.push(packet);
+        self.run(&mut packets, actions);
+        self.dp.scratch.give_list(packets);
+        self.flow = flow;
+        Ok(())
     }
 
     /// Installs what the slow path said for packet `i`; returns the flow, if it is new.
@@ -400,7 +433,10 @@ impl<U: Upcall, T: Trace> Engine for Processing<'_, U, T> {
             self.trace.event(|| Event::Upcall { packet: id });
             let kind = UpcallKind::Action(action);
             let request = UpcallRequest { now: self.now, kind, packet: &packet, key: &key };
-            let reply = self.upcall.upcall(&request);
+            let mut reply = self.upcall.upcall(&request);
+            if let Ok(reply) = &mut reply {
+                self.inject_all(std::mem::take(&mut reply.inject));
+            }
             match reply.map(|reply| (check(&reply.execute), reply.execute)) {
                 Err(reason) => self.dp.end(packet, reason, self.trace),
                 Ok((Err(error), _)) => {
@@ -427,6 +463,14 @@ impl<U: Upcall, T: Trace> Engine for Processing<'_, U, T> {
 
     fn meter(&mut self, packets: &mut Packets, meter: u32) {
         self.pass_meter(packets, meter);
+    }
+
+    fn tnl_push(&mut self, packets: &mut Packets, push: &TnlPush) {
+        self.encapsulate(packets, push);
+    }
+
+    fn tnl_pop(&mut self, packets: &mut Packets, port: PortNo) {
+        self.decapsulate(packets, port);
     }
 
     fn copy(&mut self, packet: &Packet) -> Box<Packet> {

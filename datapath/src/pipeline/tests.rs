@@ -125,6 +125,7 @@ fn install_by_source(request: &UpcallRequest<'_>) -> Result<UpcallReply, DropRea
     mask.recirc_id = u32::MAX;
     assert!(matches!(request.kind, UpcallKind::Miss));
     Ok(UpcallReply {
+        inject: Vec::new(),
         execute: [output(2)].into(),
         install: Some(Install { mask, actions: [output(2)].into(), ticket: 7 }),
     })
@@ -282,7 +283,9 @@ fn what_cannot_be_executed_is_refused_not_skipped() {
     let out = send(
         &mut dp,
         &[udp(1)],
-        &mut answer(|_| Ok(UpcallReply { execute: [Action::LbOutput(1)].into(), install: None })),
+        &mut answer(|_| {
+            Ok(UpcallReply { execute: [Action::LbOutput(1)].into(), install: None, inject: Vec::new() })
+        }),
     );
     assert!(out.is_empty());
     assert_eq!(dp.counters().drops.get(DropReason::UpcallError), 1);
@@ -562,10 +565,11 @@ fn userspace_asks_the_slow_path_and_does_what_it_says() {
         let UpcallKind::Action(userspace) = request.kind else { panic!("no flow missed") };
         let UserspaceCookie::SlowPath { reason } = userspace.cookie else { panic!() };
         match reason {
-            1 => Ok(UpcallReply { execute: [output(2)].into(), install: None }),
+            1 => Ok(UpcallReply { execute: [output(2)].into(), install: None, inject: Vec::new() }),
             2 => Ok(UpcallReply::default()),
             // For ever, if nobody stops it.
             _ => Ok(UpcallReply {
+                inject: Vec::new(),
                 execute: [Action::Userspace(Box::new(userspace.clone()))].into(),
                 install: None,
             }),

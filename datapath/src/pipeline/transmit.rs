@@ -105,21 +105,37 @@ impl Datapath {
     /// Cuts a packet into segments, and queues those that the port takes, in order.
     fn segment<T: Trace>(
         &mut self,
-        mut packet: Box<Packet>,
+        packet: Box<Packet>,
         plan: Plan,
         queue: &mut Packets,
         config: &PortConfig,
         trace: &mut T,
     ) {
-        let (whole, before) = (PacketId(packet.md.id), packet.offloads);
         let mut segments = self.scratch.take_list();
+        self.cut(packet, plan, &mut segments, trace);
+        for segment in segments.drain(..) {
+            self.send_or_drop(segment, queue, config, trace);
+        }
+        self.scratch.give_list(segments);
+    }
+
+    /// Cuts a packet into segments, which are added to `segments` in order.
+    pub(super) fn cut<T: Trace>(
+        &mut self,
+        mut packet: Box<Packet>,
+        plan: Plan,
+        segments: &mut Packets,
+        trace: &mut T,
+    ) {
+        let (whole, before) = (PacketId(packet.md.id), packet.offloads);
+        let mut rest = self.scratch.take_list();
         for index in 1..plan.segments() {
             let mut segment = self.scratch.pool.take();
             plan.write(&packet, index, &mut segment);
             segment.md.id = self.next_packet;
             self.next_packet += 1;
             self.counters.copies += 1;
-            segments.push(segment);
+            rest.push(segment);
         }
         plan.cut_first(&mut packet);
         let after = packet.offloads;
@@ -127,16 +143,16 @@ impl Datapath {
         if T::ON {
             trace.bytes(whole, packet.data());
         }
-        self.send_or_drop(packet, queue, config, trace);
-        for segment in segments.drain(..) {
+        segments.push(packet);
+        for segment in rest.drain(..) {
             let copy = PacketId(segment.md.id);
             trace.event(|| Event::Copy { packet: whole, copy });
             if T::ON {
                 trace.bytes(copy, segment.data());
             }
-            self.send_or_drop(segment, queue, config, trace);
+            segments.push(segment);
         }
-        self.scratch.give_list(segments);
+        self.scratch.give_list(rest);
     }
 }
 
@@ -144,7 +160,7 @@ impl Datapath {
 #[inline(always)]
 fn prepare<T: Trace>(packet: &mut Packet, port: &PortConfig, trace: &mut T) -> Result<Prepared, DropReason> {
     if !port.up {
-        return Err(DropReason::PortDown);
+        return Err(if port.tunnel.is_some() { DropReason::NoPort } else { DropReason::PortDown });
     }
     if packet.packet_type != 0 {
         return Err(DropReason::PacketType);

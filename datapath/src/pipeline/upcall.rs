@@ -5,7 +5,7 @@ use crate::flow::Flow;
 use crate::packet::Packet;
 use crate::stats::DropReason;
 use crate::trace::FlowId;
-use crate::types::Time;
+use crate::types::{PortNo, Time};
 
 /// Why a packet goes to the slow path.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,17 @@ pub struct Install {
     pub ticket: u64,
 }
 
+/// A packet that the slow path made, and what is to be done with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Injection {
+    /// The frame.
+    pub frame: Box<[u8]>,
+    /// Port that it counts as received by.
+    pub in_port: PortNo,
+    /// Actions.
+    pub actions: Actions,
+}
+
 /// What the slow path decided.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpcallReply {
@@ -47,6 +58,8 @@ pub struct UpcallReply {
     pub execute: Actions,
     /// The flow to install, if any.
     pub install: Option<Install>,
+    /// Packets to send before that.
+    pub inject: Vec<Injection>,
 }
 
 /// Decides about packets that no datapath flow matched.

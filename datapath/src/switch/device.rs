@@ -5,6 +5,7 @@
 
 use crate::offload::{Capabilities, Offloads};
 use crate::packet::Packet;
+use crate::tunnel::TunnelKind;
 use crate::types::MacAddr;
 
 /// What a device says of a checksum of the packets it receives.
@@ -33,6 +34,8 @@ pub enum DeviceKind {
     Internal,
     /// `patch`: leads to another bridge; not in the datapath.
     Patch,
+    /// `vxlan`, `gre` and such.
+    Tunnel(TunnelKind),
 }
 
 /// A device.

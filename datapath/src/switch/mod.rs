@@ -14,6 +14,7 @@ mod ports;
 mod revalidate;
 #[cfg(test)]
 mod tests;
+mod tunnel_ports;
 
 pub use command::{CommandError, FileReader};
 pub use device::{Device, DeviceKind, RxChecksum};
@@ -61,8 +62,8 @@ pub struct Switch {
     of: Ofproto,
     config: SwitchConfig,
     ports: BTreeMap<PortNo, SwitchPort>,
-    /// Ports that only lead to another bridge: the datapath does not know them.
-    patches: BTreeMap<String, SwitchPort>,
+    /// Ports that the datapath does not know as such: those that only lead to another bridge, and those of tunnels.
+    virtual_ports: BTreeMap<String, SwitchPort>,
     revalidator: revalidate::Revalidator,
 }
 
@@ -74,7 +75,7 @@ impl Switch {
             of: Ofproto::new(),
             config: SwitchConfig::default(),
             ports: BTreeMap::new(),
-            patches: BTreeMap::new(),
+            virtual_ports: BTreeMap::new(),
             revalidator: revalidate::Revalidator::default(),
         }
     }
@@ -154,7 +155,16 @@ impl Switch {
         now: Time,
         trace: &mut T,
     ) -> Result<(), crate::cache::FlowError> {
+        self.inject(now, trace);
         self.dp.execute(packet, actions, now, &mut self.of, trace)
+    }
+
+    /// Sends what translation made, outside of an upcall: requests for neighbours.
+    pub(super) fn inject<T: Trace>(&mut self, now: Time, trace: &mut T) {
+        let packets = self.of.take_injections();
+        if !packets.is_empty() {
+            self.dp.inject(packets, now, &mut self.of, trace);
+        }
     }
 
     /// Sends what is queued; see [`Datapath::drain_tx`].

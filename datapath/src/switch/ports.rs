@@ -32,6 +32,9 @@ pub enum SwitchError {
     /// No datapath port number is free.
     #[error("no datapath port number is free for {0}")]
     NoNumber(String),
+    /// The options of a tunnel port are wrong.
+    #[error("{0}")]
+    Tunnel(String),
     /// The slow path refused it.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -84,7 +87,8 @@ impl PortSpec {
 /// A port of the switch.
 #[derive(Clone, Debug)]
 pub struct SwitchPort {
-    /// Number in the datapath; patch ports have none.
+    /// Number in the datapath; patch ports have none, and those that tunnels share are told by
+    /// [`crate::openflow::tunnel::Tunnels`].
     pub no: Option<PortNo>,
     /// Bridge.
     pub bridge: BridgeId,
@@ -103,6 +107,20 @@ pub struct SwitchPort {
 }
 
 impl SwitchPort {
+    /// A port that is not in the datapath by itself.
+    pub(super) fn new(bridge: BridgeId, of_port: OfPort, spec: &PortSpec) -> Self {
+        Self {
+            no: None,
+            bridge,
+            of_port,
+            device: spec.device.clone(),
+            wanted: spec.of_port,
+            vlan: spec.vlan.clone(),
+            protected: spec.protected,
+            options: spec.options.clone(),
+        }
+    }
+
     /// The settings it was made with, or changed to.
     pub fn spec(&self) -> PortSpec {
         PortSpec {
@@ -146,10 +164,17 @@ impl Switch {
         let ports: Vec<PortNo> =
             self.ports.iter().filter(|(_, port)| port.bridge == bridge).map(|(&no, _)| no).collect();
         for no in ports {
-            self.ports.remove(&no);
+            if let Some(port) = self.ports.remove(&no) {
+                self.of.tunnels_mut().forget_device(&port.device.name);
+            }
             self.dp.remove_port(no, &mut Off)?;
         }
-        self.patches.retain(|_, port| port.bridge != bridge);
+        let tunnels: Vec<OfPort> = self.tunnel_ports_of(bridge).collect();
+        for port in tunnels {
+            self.forget_tunnel(bridge, port);
+        }
+        self.of.neighbors_mut().flush(Some(name));
+        self.virtual_ports.retain(|_, port| port.bridge != bridge);
         // The bridge was just found.
         let _ = self.remove_meters(bridge, None);
         self.of.remove_bridge(bridge)?;
@@ -182,8 +207,9 @@ impl Switch {
         }
         let no = match spec.device.kind {
             DeviceKind::Patch => None,
+            DeviceKind::Tunnel(kind) => return self.add_tunnel(bridge, kind, spec),
             DeviceKind::Dummy | DeviceKind::DummyPmd | DeviceKind::Internal => {
-                let free = |number| !self.ports.contains_key(&PortNo(number));
+                let free = |number| self.dp.port(PortNo(number)).is_none();
                 let number = choose_port_number(name, spec.of_port == Some(OfPort::LOCAL), free)
                     .ok_or_else(|| SwitchError::NoNumber(name.clone()))?;
                 Some(PortNo(number))
@@ -195,21 +221,13 @@ impl Switch {
                 name: name.clone(),
                 of_port: spec.of_port,
                 odp_port: no,
+                tunnel: None,
                 mac: spec.device.mac,
                 vlan: spec.vlan.clone(),
                 protected: spec.protected,
             },
         )?;
-        let port = SwitchPort {
-            no,
-            bridge,
-            of_port,
-            device: spec.device.clone(),
-            wanted: spec.of_port,
-            vlan: spec.vlan.clone(),
-            protected: spec.protected,
-            options: spec.options.clone(),
-        };
+        let port = SwitchPort { no, ..SwitchPort::new(bridge, of_port, spec) };
         match no {
             Some(no) => {
                 if let Err(error) = self.dp.add_port(no, datapath_config(&spec.device)) {
@@ -219,7 +237,7 @@ impl Switch {
                 self.ports.insert(no, port);
             }
             None => {
-                self.patches.insert(name.clone(), port);
+                self.virtual_ports.insert(name.clone(), port);
             }
         }
         self.sync_link(name)?;
@@ -240,18 +258,20 @@ impl Switch {
         match no {
             Some(no) => {
                 self.ports.remove(&no);
+                self.of.tunnels_mut().forget_device(name);
                 self.dp.remove_port(no, &mut Off)?;
             }
             None => {
-                self.patches.remove(name);
+                self.virtual_ports.remove(name);
+                self.forget_tunnel(bridge, of_port);
             }
         }
         Ok(())
     }
 
-    /// All ports: those in the datapath by number, then patch ports by name.
+    /// All ports: those in the datapath by number, then patch and tunnel ports by name.
     pub fn ports(&self) -> impl Iterator<Item = &SwitchPort> {
-        self.ports.values().chain(self.patches.values())
+        self.ports.values().chain(self.virtual_ports.values())
     }
 
     /// The port with a number in the datapath.
@@ -264,7 +284,7 @@ impl Switch {
         self.ports().find(|port| port.device.name == name)
     }
 
-    /// Counters of a port; those of the datapath, or of a patch port what was credited to it so far.
+    /// Counters of a port; those of the datapath, or of a patch or tunnel port what was credited to it so far.
     pub fn port_stats(&self, port: &SwitchPort) -> PortStats {
         match port.no {
             Some(no) => self.dp.port(no).map(|port| *port.stats()).unwrap_or_default(),
@@ -290,8 +310,11 @@ impl Switch {
         name: &str,
         change: impl FnOnce(&mut Device),
     ) -> Result<(), SwitchError> {
-        let port =
-            self.ports.values_mut().chain(self.patches.values_mut()).find(|port| port.device.name == name);
+        let port = self
+            .ports
+            .values_mut()
+            .chain(self.virtual_ports.values_mut())
+            .find(|port| port.device.name == name);
         let port = port.ok_or_else(|| SwitchError::NoPort(name.to_owned()))?;
         change(&mut port.device);
         let (no, config) = (port.no, datapath_config(&port.device));
@@ -303,7 +326,7 @@ impl Switch {
 
     /// Keeps the settings of a port that were carried out.
     pub(super) fn remember_spec(&mut self, name: &str, spec: &PortSpec) {
-        let mut ports = self.ports.values_mut().chain(self.patches.values_mut());
+        let mut ports = self.ports.values_mut().chain(self.virtual_ports.values_mut());
         if let Some(port) = ports.find(|port| port.device.name == name) {
             port.wanted = spec.of_port;
             port.vlan = spec.vlan.clone();
@@ -317,8 +340,13 @@ impl Switch {
         let (bridge, of_port) = (port.bridge, port.of_port);
         let up = port.device.admin_up && port.device.carrier;
         let known = self.of.bridge(bridge).and_then(|bridge| bridge.port(of_port)).map(|port| port.link_up);
+        let mac = port.device.mac;
         if known != Some(up) {
             self.of.set_link(bridge, of_port, up)?;
+        }
+        let known = self.of.bridge(bridge).and_then(|bridge| bridge.port(of_port)).map(|port| port.mac);
+        if known != Some(mac) || self.of.tunnels().mac(name) != Some(mac) {
+            self.of.set_port_mac(bridge, of_port, mac)?;
         }
         Ok(())
     }
@@ -332,15 +360,20 @@ fn datapath_config(device: &Device) -> PortConfig {
         capabilities: device.capabilities,
         // OVS looks at it in poll-mode threads only.
         simple_match: device.kind == DeviceKind::DummyPmd,
+        tunnel: None,
     }
 }
 
 impl PortNames for Switch {
     fn name(&self, port: PortNo) -> Option<Cow<'_, str>> {
+        if let Some(name) = self.of.tunnels().listener_name(port) {
+            return Some(Cow::Borrowed(name));
+        }
         self.ports.get(&port).map(|port| Cow::Borrowed(port.device.name.as_str()))
     }
 
     fn port(&self, name: &str) -> Option<PortNo> {
-        self.ports.iter().find(|(_, port)| port.device.name == name).map(|(&no, _)| no)
+        let device = || self.ports.iter().find(|(_, port)| port.device.name == name).map(|(&no, _)| no);
+        self.of.tunnels().listener_named(name).or_else(device)
     }
 }

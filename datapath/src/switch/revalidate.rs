@@ -120,6 +120,7 @@ impl Switch {
                 Verdict::Delete => self.drop_flow(id, now, trace),
             }
         }
+        self.inject(now, trace);
     }
 
     fn drop_flow<T: Trace>(&mut self, id: FlowId, now: Time, trace: &mut T) {

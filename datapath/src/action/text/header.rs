@@ -6,26 +6,11 @@
 use std::fmt::{self, Write};
 use std::net::Ipv4Addr;
 
+use crate::action::vport;
+use crate::flow::proto::{GRE_CSUM, GRE_KEY, GRE_SEQ};
 use crate::flow::text::geneve;
 use crate::flow::text::put::{Hex, Ip6};
 use crate::types::MacAddr;
-
-/// Tunnel types (OVS `enum ovs_vport_type`).
-pub(super) mod vport {
-    pub const GRE: u32 = 3;
-    pub const VXLAN: u32 = 4;
-    pub const GENEVE: u32 = 5;
-    pub const ERSPAN: u32 = 107;
-    pub const IP6ERSPAN: u32 = 108;
-    pub const IP6GRE: u32 = 109;
-    pub const GTPU: u32 = 110;
-    pub const SRV6: u32 = 112;
-}
-
-/// GRE flags (RFC 2784, RFC 2890).
-pub(super) const GRE_CSUM: u16 = 0x8000;
-pub(super) const GRE_KEY: u16 = 0x2000;
-pub(super) const GRE_SEQ: u16 = 0x1000;
 
 /// Bytes that are read from the front.
 struct Reader<'a>(&'a [u8]);

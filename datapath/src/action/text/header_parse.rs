@@ -2,7 +2,8 @@
 //!
 //! What the text does not say is as encapsulation makes it: lengths are zero, checksums of IPv4 are right.
 
-use super::header::{GRE_CSUM, GRE_KEY, GRE_SEQ, vport};
+use crate::action::vport;
+use crate::flow::proto::{GRE_CSUM, GRE_KEY, GRE_SEQ};
 use crate::flow::text::TextError;
 use crate::flow::text::parse::Parser;
 use crate::flow::text::parse_tunnel;

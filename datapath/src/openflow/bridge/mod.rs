@@ -22,6 +22,7 @@ pub use table::{FlowChange, RuleFilter, RuleStats, Table, TableConfig, TableMiss
 pub use vlan::{PriorityTags, VlanConfig, VlanMode};
 
 use super::classifier::RuleId;
+use super::tunnel::TunTable;
 use crate::types::{OfPort, PortNo, TableId};
 
 /// Numbers that bridges give out themselves end here (OVS `alloc_ofp_port()`); the rest is for those who ask.
@@ -88,6 +89,8 @@ pub struct Bridge {
     pub forward_bpdu: bool,
     /// What tables see of fragments.
     pub fragments: FragmentHandling,
+    /// Which GENEVE options `tun_metadata` fields stand for.
+    pub tun_table: TunTable,
     tables: BTreeMap<TableId, Table>,
     rules: BTreeMap<RuleId, Arc<Rule>>,
     groups: GroupTable,
@@ -112,6 +115,7 @@ impl Bridge {
             tables: BTreeMap::new(),
             rules: BTreeMap::new(),
             groups: GroupTable::default(),
+            tun_table: TunTable::default(),
             meters: BTreeMap::new(),
             ports: BTreeMap::new(),
             bundles: BTreeMap::new(),

@@ -4,6 +4,7 @@
 
 use super::BridgeId;
 use super::vlan::{VlanConfig, Vlans};
+use crate::openflow::tunnel::TunnelConfig;
 use crate::types::{MacAddr, OfPort, PortNo};
 
 /// Identity of a bundle; never used twice in a bridge.
@@ -86,8 +87,10 @@ pub struct PortSpec {
     pub name: String,
     /// Number wanted; given if free.
     pub of_port: Option<OfPort>,
-    /// Number in the datapath.
+    /// Number in the datapath; tunnels of a kind share one.
     pub odp_port: Option<PortNo>,
+    /// Settings of a tunnel port.
+    pub tunnel: Option<TunnelConfig>,
     /// Address.
     pub mac: MacAddr,
     /// VLANs.

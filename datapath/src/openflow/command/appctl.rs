@@ -139,6 +139,13 @@ pub enum Verb {
         /// Words behind it, but for the datapath.
         words: Vec<Word>,
     },
+    /// About tunnels and their underlay: `ovs/route/show`, `tnl/neigh/set`, `netdev-dummy/ip4addr`, ...
+    Tunnel {
+        /// Whole name.
+        command: String,
+        /// Words behind it.
+        words: Vec<Word>,
+    },
     /// Bring statistics and datapath flows up to date.
     RevalidatorWait,
     /// Remove all datapath flows.
@@ -261,6 +268,7 @@ fn command(args: &mut Args<'_>, name: Word) -> Result<Appctl, ParseError> {
             args.rest();
             Verb::Nothing("")
         }
+        word if TUNNEL.contains(&word) => Verb::Tunnel { command: word.to_owned(), words: args.rest() },
         word if word.starts_with("dpctl/") => {
             let mut words = args.rest();
             let verb = dpctl(args, &name, &mut words)?;
@@ -277,6 +285,29 @@ fn command(args: &mut Args<'_>, name: Word) -> Result<Appctl, ParseError> {
 
 /// Commands whose effect is on logs and threads only.
 const LOGS: [&str; 4] = ["time/stop", "upcall/enable-ufid", "revalidator/resume", "coverage/show"];
+
+/// Commands on tunnels and their underlay.
+const TUNNEL: [&str; 19] = [
+    "netdev-dummy/ip4addr",
+    "netdev-dummy/ip6addr",
+    "ovs/route/add",
+    "ovs/route/del",
+    "ovs/route/show",
+    "ovs/route/lookup",
+    "tnl/ports/show",
+    "tnl/egress_port_range",
+    "tnl/neigh/show",
+    "tnl/neigh/set",
+    "tnl/neigh/flush",
+    "tnl/neigh/aging",
+    "tnl/neigh/retrans_time",
+    "tnl/arp/show",
+    "tnl/arp/set",
+    "tnl/arp/flush",
+    "tnl/arp/aging",
+    "ofproto/list-tunnels",
+    "tnl/arp/retrans_time",
+];
 
 /// How commands of Open vSwitch begin that this switch does not have.
 const UNSUPPORTED: [&str; 31] = [

@@ -16,7 +16,7 @@ use crate::openflow::group::GroupMod;
 use crate::openflow::mac_learning::MacTable;
 use crate::openflow::rule_match::Match;
 use crate::openflow::{OfAction, classifier::PrefixField};
-use crate::types::{OfPort, TableId, Time};
+use crate::types::{MacAddr, OfPort, PortNo, TableId, Time};
 
 /// Why a bridge or port was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -190,8 +190,14 @@ impl Ofproto {
     /// [`ConfigError`] if there is no such bridge, or the port is refused.
     pub fn add_port(&mut self, id: BridgeId, spec: &PortSpec) -> Result<OfPort, ConfigError> {
         let port = self.bridge_mut(id)?.add_port(spec)?;
-        if let Some(odp_port) = spec.odp_port {
-            self.by_port.insert(odp_port, (id, port));
+        match (spec.odp_port, &spec.tunnel) {
+            (Some(odp_port), Some(config)) => {
+                self.tunnels_mut().add_port((id, port), &spec.name, config.clone(), odp_port);
+            }
+            (Some(odp_port), None) => {
+                self.by_port.insert(odp_port, (id, port));
+            }
+            (None, _) => {}
         }
         Ok(port)
     }
@@ -211,6 +217,27 @@ impl Ofproto {
             table.flush_port(bundle);
         }
         self.patch_stats.remove(&(id, port));
+        Ok(())
+    }
+
+    /// Tells the address of a port's device.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge or port.
+    pub fn set_port_mac(&mut self, id: BridgeId, port: OfPort, mac: MacAddr) -> Result<(), ConfigError> {
+        let port = self.bridge_mut(id)?.port_mut(port).ok_or(ConfigError::NoPort(port.0))?;
+        port.mac = mac;
+        let name = port.name.clone();
+        self.tunnels_mut().set_mac(&name, mac);
+        Ok(())
+    }
+
+    /// Changes the datapath port of a tunnel port.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge or port.
+    pub fn set_odp_port(&mut self, id: BridgeId, port: OfPort, no: PortNo) -> Result<(), ConfigError> {
+        self.bridge_mut(id)?.port_mut(port).ok_or(ConfigError::NoPort(port.0))?.odp_port = Some(no);
         Ok(())
     }
 

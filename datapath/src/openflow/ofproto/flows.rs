@@ -82,14 +82,29 @@ impl Ofproto {
                 return Some(at);
             }
         }
-        self.by_port.get(&PortNo(key.in_port)).copied()
+        match key.tunnel.is_set() {
+            true => self.tunnels.receive(key),
+            false => self.by_port.get(&PortNo(key.in_port)).copied(),
+        }
     }
 
     fn translate_key(&mut self, at: (BridgeId, OfPort), key: &Flow, now: Time, may_learn: bool) -> XlateOut {
-        let (bridges, effects) = self.effects(may_learn, false);
-        let input =
-            XlateIn { bridges, bridge: at.0, key, in_port: at.1, now, packet_out: None, dont_send: false };
-        translate(&input, effects, None)
+        let (bridges, tunnels, effects) = self.effects(may_learn, false);
+        let input = XlateIn {
+            bridges,
+            tunnels,
+            bridge: at.0,
+            key,
+            in_port: at.1,
+            now,
+            packet_out: None,
+            dont_send: false,
+        };
+        let mut out = translate(&input, effects, None);
+        if !out.requests.is_empty() {
+            self.send_requests(std::mem::take(&mut out.requests), now);
+        }
+        out
     }
 
     fn release(&mut self, info: FlowInfo, now: Time) {
@@ -118,7 +133,7 @@ impl Ofproto {
         // The flow goes with the next revalidation: what OVS keeps of it says less than its mask (see `revalidate`).
         self.changed |= cut || needs_absent_tuple(request.key, &mask);
         let install = Some(Install { mask, actions, ticket });
-        Ok(UpcallReply { execute: out.actions.into(), install })
+        Ok(UpcallReply { execute: out.actions.into(), install, inject: self.take_injections() })
     }
 
     /// A packet of a flow whose packets all go through here.
@@ -127,7 +142,7 @@ impl Ofproto {
         let out = self.translate_key(at, request.key, request.now, true);
         self.learn_all(&out.cache, request.now);
         out.recircs.iter().for_each(|&id| self.recircs.release(id, request.now));
-        Ok(UpcallReply { execute: out.actions.into(), install: None })
+        Ok(UpcallReply { execute: out.actions.into(), install: None, inject: self.take_injections() })
     }
 
     fn packet_in(&mut self, request: &UpcallRequest<'_>, cookie: &UserspaceCookie) {
@@ -179,10 +194,19 @@ impl Ofproto {
         now: Time,
     ) -> Result<Actions, RuleError> {
         check_actions(actions)?;
-        let (bridges, effects) = self.effects(true, false);
-        let input =
-            XlateIn { bridges, bridge, key, in_port, now, packet_out: Some(actions), dont_send: false };
-        let out = translate(&input, effects, None);
+        let (bridges, tunnels, effects) = self.effects(true, false);
+        let input = XlateIn {
+            bridges,
+            tunnels,
+            bridge,
+            key,
+            in_port,
+            now,
+            packet_out: Some(actions),
+            dont_send: false,
+        };
+        let mut out = translate(&input, effects, None);
+        self.send_requests(std::mem::take(&mut out.requests), now);
         self.learn_all(&out.cache, now);
         self.credit_all(&out.cache, credit, true, now);
         out.recircs.iter().for_each(|&id| self.recircs.release(id, now));
@@ -198,9 +222,31 @@ impl Ofproto {
         self.credit_all(&cache, credit, false, now);
     }
 
-    fn credit_all(&mut self, cache: &[Cached], credit: &Credit, learned: bool, now: Time) {
+    pub(super) fn credit_all(&mut self, cache: &[Cached], credit: &Credit, learned: bool, now: Time) {
+        let mut credit = *credit;
         for cached in cache {
             match *cached {
+                Cached::TunnelHeader { size, added } => {
+                    let bytes = credit.packets * u64::from(size);
+                    credit.bytes = match added {
+                        true => credit.bytes.saturating_add(bytes),
+                        false => credit.bytes.saturating_sub(bytes),
+                    };
+                }
+                Cached::Neighbor { ref bridge, address } => {
+                    if !learned {
+                        self.neighbors.refresh(bridge, address, credit.used);
+                    }
+                }
+                Cached::TunnelPort { port, sent } => {
+                    let stats = self.patch_stats.entry(port).or_default();
+                    let (packets, bytes) = match sent {
+                        true => (&mut stats.tx_packets, &mut stats.tx_bytes),
+                        false => (&mut stats.rx_packets, &mut stats.rx_bytes),
+                    };
+                    *packets += credit.packets;
+                    *bytes += credit.bytes;
+                }
                 Cached::Rule { rule, .. } => {
                     if let Some(stats) = self.rule_stats.get_mut(&rule) {
                         stats.packets += credit.packets;
@@ -313,6 +359,7 @@ impl Ofproto {
     /// the packets of all flows before, or rules in use expire.
     pub fn run(&mut self, now: Time) -> Vec<(BridgeId, Arc<Rule>, RuleStats)> {
         self.recircs.run(now);
+        self.neighbors.run(now);
         for table in self.learning.tables.values_mut() {
             self.changed |= table.run(now);
         }
@@ -336,7 +383,7 @@ impl Ofproto {
     pub fn next_wakeup(&self) -> Option<Time> {
         let macs = self.learning.tables.values().filter_map(|table| table.next_wakeup());
         let rules = self.bridges.values().filter_map(|bridge| bridge.next_expiry(&self.rule_stats));
-        macs.chain(rules).min()
+        macs.chain(rules).chain(self.neighbors.next_wakeup()).min()
     }
 }
 

@@ -9,6 +9,7 @@
 mod config;
 mod flows;
 mod learn;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -25,7 +26,10 @@ use super::bridge::{Bridge, BridgeId, BundleId, RuleStats};
 use super::classifier::RuleId;
 use super::mac_learning::{Learned, MacSource, MacTable};
 use super::recirc::RecircPool;
+use super::tunnel::Tunnels;
+use super::tunnel::neighbor::Neighbors;
 use super::xlate::{Bridges, Cached, Effects};
+use crate::pipeline::Injection;
 use crate::trace::FlowId;
 use crate::types::{MacAddr, OfPort, PortNo, RecircId, TableId, Time};
 
@@ -98,6 +102,10 @@ pub struct Ofproto {
     /// What belongs to flows that upcalls asked for, by their tickets, until they are installed.
     pending: BTreeMap<u64, FlowInfo>,
     last_ticket: u64,
+    tunnels: Arc<Tunnels>,
+    neighbors: Neighbors,
+    /// Packets that translation made, until the datapath takes them.
+    outbox: Vec<Injection>,
     packet_ins: VecDeque<PacketIn>,
     n_packet_ins: u64,
     /// Whether datapath flows may be wrong by now.
@@ -196,7 +204,7 @@ impl Ofproto {
     /// Whether datapath flows may be wrong since the last call: rules, ports, groups, addresses changed.
     pub fn take_changed(&mut self) -> bool {
         let learned = self.learning.tables.values_mut().fold(false, |any, table| any | table.take_changed());
-        std::mem::take(&mut self.changed) | learned
+        std::mem::take(&mut self.changed) | learned | self.neighbors.take_changed()
     }
 
     /// Messages to controllers since the last call; the oldest are lost if there are too many.
@@ -209,9 +217,35 @@ impl Ofproto {
         self.n_packet_ins
     }
 
-    fn effects(&mut self, may_learn: bool, transient_ids: bool) -> (&Bridges, Effects<'_>) {
-        let effects =
-            Effects { learning: &mut self.learning, recircs: &mut self.recircs, may_learn, transient_ids };
-        (&self.bridges, effects)
+    /// Tunnel ports, addresses and routes of the underlay.
+    pub fn tunnels(&self) -> &Tunnels {
+        &self.tunnels
+    }
+
+    /// The same, to change.
+    pub fn tunnels_mut(&mut self) -> &mut Tunnels {
+        self.changed = true;
+        Arc::make_mut(&mut self.tunnels)
+    }
+
+    /// Neighbours of the underlay.
+    pub fn neighbors(&self) -> &Neighbors {
+        &self.neighbors
+    }
+
+    /// The same, to change.
+    pub fn neighbors_mut(&mut self) -> &mut Neighbors {
+        &mut self.neighbors
+    }
+
+    fn effects(&mut self, may_learn: bool, transient_ids: bool) -> (&Bridges, &Tunnels, Effects<'_>) {
+        let effects = Effects {
+            learning: &mut self.learning,
+            recircs: &mut self.recircs,
+            neighbors: &mut self.neighbors,
+            may_learn,
+            transient_ids,
+        };
+        (&self.bridges, &self.tunnels, effects)
     }
 }

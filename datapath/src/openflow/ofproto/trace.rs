@@ -39,12 +39,16 @@ const SLOW_REASONS: [&str; 7] = [
 /// Names of datapath ports are those of the bridges' ports.
 impl PortNames for Ofproto {
     fn name(&self, port: PortNo) -> Option<Cow<'_, str>> {
+        if let Some(name) = self.tunnels.listener_name(port) {
+            return Some(Cow::Borrowed(name));
+        }
         let (bridge, of_port) = self.port_of_datapath(port)?;
         Some(Cow::Borrowed(&self.bridge(bridge)?.port(of_port)?.name))
     }
 
     fn port(&self, name: &str) -> Option<PortNo> {
-        self.bridges().find_map(|bridge| bridge.port_named(name)?.odp_port)
+        let of_device = || self.bridges().find_map(|bridge| bridge.port_named(name)?.odp_port);
+        self.tunnels.listener_named(name).or_else(of_device)
     }
 }
 
@@ -95,9 +99,10 @@ impl Ofproto {
     ) -> String {
         let mut story = XlateTrace::new(options.names);
         let mark = self.recircs.mark();
-        let (bridges, effects) = self.effects(options.side_effects, true);
+        let (bridges, tunnels, effects) = self.effects(options.side_effects, true);
         let input = XlateIn {
             bridges,
+            tunnels,
             bridge,
             key,
             in_port: port,

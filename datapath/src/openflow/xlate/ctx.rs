@@ -3,6 +3,7 @@
 //! Counterpart: `struct xlate_ctx` of OVS `ofproto/ofproto-dpif-xlate.c`.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use super::commit::{Commit, SLOW_ACTION};
@@ -15,6 +16,9 @@ use crate::openflow::bridge::{Bridge, BridgeId, Bundle, Rule};
 use crate::openflow::classifier::RuleId;
 use crate::openflow::ofproto::Learning;
 use crate::openflow::recirc::{FrozenAction, FrozenState, RecircPool, StackItem};
+use crate::openflow::tunnel::Tunnels;
+use crate::openflow::tunnel::neighbor::Neighbors;
+use crate::openflow::tunnel::request::NeighborRequest;
 use crate::types::{OfPort, RecircId, TableId, Time};
 
 /// Nested resubmits to the same or an earlier table, groups and patch ports (OVS `MAX_DEPTH`).
@@ -35,6 +39,8 @@ pub(crate) struct Effects<'a> {
     pub(crate) learning: &'a mut Learning,
     /// Recirculation ids.
     pub(crate) recircs: &'a mut RecircPool,
+    /// Neighbours of the underlay.
+    pub(crate) neighbors: &'a mut Neighbors,
     /// Learn from the packet.
     pub(crate) may_learn: bool,
     /// Recirculation ids that are new are taken back afterwards.
@@ -96,6 +102,15 @@ pub(super) struct Freezing {
 
 pub(super) struct Ctx<'a, 'e> {
     pub(super) bridges: &'a Bridges,
+    pub(super) tunnels: &'a Tunnels,
+    /// The address by which a tunnel received the packet; unspecified if none did.
+    pub(super) received_by: Ipv6Addr,
+    /// Neighbours to ask for.
+    pub(super) requests: Vec<NeighborRequest>,
+    /// Whether the output under way is of a part of the packet.
+    pub(super) truncating: bool,
+    /// In how many tunnels the packet is that is looked at.
+    pub(super) outside: u32,
     pub(super) effects: Effects<'e>,
     pub(super) trace: Option<&'e mut XlateTrace>,
     pub(super) now: Time,

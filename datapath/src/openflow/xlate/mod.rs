@@ -21,9 +21,11 @@ mod set;
 mod table;
 mod text;
 mod trace;
+mod tunnel;
 mod vlan;
 mod wildcards;
 
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -39,8 +41,10 @@ use super::bridge::BridgeId;
 use super::classifier::RuleId;
 use super::flow_mod::FlowMod;
 use super::mac_learning::MacSource;
+use super::tunnel::request::NeighborRequest;
+use super::tunnel::{Tunnels, destination, process_ecn};
 use crate::action::Action;
-use crate::flow::Flow;
+use crate::flow::{Flow, TNL_F_UDPIF};
 use crate::types::{OfPort, RecircId, TableId, Time};
 
 /// The slow path's reason "an action that the datapath does not have" (OVS `SLOW_ACTION`).
@@ -69,6 +73,12 @@ pub enum XlateError {
     /// More label stack entries than a key holds.
     #[error("Too many MPLS labels")]
     TooManyMplsLabels,
+    /// GENEVE options that are malformed, or must be understood and are not known.
+    #[error("Invalid tunnel metadata")]
+    InvalidTunnelMetadata,
+    /// The underlay was congested, and the sender cannot be told.
+    #[error("Congestion drop")]
+    Congestion,
 }
 
 impl XlateError {
@@ -81,6 +91,8 @@ impl XlateError {
             Self::StackTooDeep => 4,
             Self::NoRecirculationContext => 5,
             Self::TooManyMplsLabels => 7,
+            Self::InvalidTunnelMetadata => 8,
+            Self::Congestion => 10,
         }
     }
 }
@@ -140,6 +152,27 @@ pub enum Cached {
         /// Most rules with its table and cookie; 0 is no limit.
         limit: u32,
     },
+    /// A neighbour in the underlay, to which packets are sent.
+    Neighbor {
+        /// Name of the bridge.
+        bridge: String,
+        /// Address, IPv4 mapped.
+        address: Ipv6Addr,
+    },
+    /// A tunnel port.
+    TunnelPort {
+        /// Which.
+        port: (BridgeId, OfPort),
+        /// Whether it sends the packets, or received them.
+        sent: bool,
+    },
+    /// From here on, or up to here, packets have outer headers.
+    TunnelHeader {
+        /// Bytes of these.
+        size: u32,
+        /// Whether from here on.
+        added: bool,
+    },
     /// A pair of patch ports.
     Patch {
         /// Where it leaves.
@@ -152,6 +185,7 @@ pub enum Cached {
 /// What is to be translated.
 pub(crate) struct XlateIn<'a> {
     pub(crate) bridges: &'a Bridges,
+    pub(crate) tunnels: &'a Tunnels,
     pub(crate) bridge: BridgeId,
     /// Key, with a datapath port number or whatever else in `in_port`.
     pub(crate) key: &'a Flow,
@@ -180,6 +214,8 @@ pub struct XlateOut {
     pub cache: Vec<Cached>,
     /// Whether this must not become a datapath flow, or stay one.
     pub avoid_caching: bool,
+    /// Neighbours to ask for.
+    pub requests: Vec<NeighborRequest>,
     /// Why it failed.
     pub error: Option<XlateError>,
 }
@@ -204,6 +240,7 @@ pub(crate) fn translate(
             recircs: Vec::new(),
             cache: Vec::new(),
             avoid_caching: false,
+            requests: Vec::new(),
             error: Some(error),
         };
     };
@@ -211,6 +248,11 @@ pub(crate) fn translate(
     let base = Flow { tunnel: Flow::default().tunnel, ..flow };
     let mut ctx = Ctx {
         bridges: input.bridges,
+        tunnels: input.tunnels,
+        received_by: destination(&flow.tunnel),
+        requests: Vec::new(),
+        truncating: false,
+        outside: 0,
         effects,
         trace,
         now: input.now,
@@ -269,6 +311,16 @@ impl Ctx<'_, '_> {
             self.conntracked = self.flow.ct_state & TRACKED != 0;
             None
         };
+        if self.flow.tunnel.flags & TNL_F_UDPIF != 0 {
+            match self.bridge.tun_table.from_geneve(&self.flow.tunnel) {
+                Some(mapped) => self.flow.tunnel = mapped,
+                None => {
+                    self.say(NodeKind::Error, "Invalid Geneve tunnel metadata");
+                    self.error = Some(XlateError::InvalidTunnelMetadata);
+                    return;
+                }
+            }
+        }
         // Not the port in the key, which a frozen state may have changed: the one that the packet is at.
         let proximate = arrival.port(OfPort(self.base.in_port as u16));
         if let Some(port) = proximate.filter(|port| port.peer.is_none()) {
@@ -287,6 +339,15 @@ impl Ctx<'_, '_> {
                 ActionList::Plain(&rule.actions)
             }
         };
+        if let Some(port) = proximate.filter(|_| !self.resumed)
+            && self.tunnels.config(arrival.id, port.of_port).is_some()
+        {
+            self.cache.push(Cached::TunnelPort { port: (arrival.id, port.of_port), sent: false });
+        }
+        if process_ecn(&mut self.flow).is_err() {
+            self.error = Some(XlateError::Congestion);
+            return;
+        }
         if proximate.is_some_and(|port| !self.may_receive(port)) {
             return;
         }
@@ -317,6 +378,7 @@ impl Ctx<'_, '_> {
             if encoded_len(&self.actions) > usize::from(u16::MAX) || outputs.count() > MAX_OUTPUTS {
                 self.needs_slow_path();
             }
+            self.finish_tunnel_mask(key);
             wildcards::finish(&mut self.wc, &self.flow, key);
             self.tweak_actions();
         }
@@ -328,7 +390,23 @@ impl Ctx<'_, '_> {
             recircs: self.recircs,
             cache: self.cache,
             avoid_caching: self.avoid_caching,
+            requests: self.requests,
             error: self.error,
+        }
+    }
+
+    /// Makes the mask of option fields one of options as the datapath has them. A packet without options has none to match,
+    /// whatever actions looked at.
+    fn finish_tunnel_mask(&mut self, key: &Flow) {
+        let mapped = self.wc.tunnel;
+        let mask = &mut self.wc.tunnel;
+        (mask.opts, mask.opt_map) = ([0; 256], 0);
+        if key.tunnel.flags & TNL_F_UDPIF != 0 {
+            if mapped.opt_map != 0 {
+                mask.opts = self.bridge.tun_table.mask_to_geneve(&mapped, &key.tunnel);
+            }
+            mask.opts_len = u8::MAX;
+            mask.flags |= TNL_F_UDPIF;
         }
     }
 

@@ -8,13 +8,13 @@ use super::trace::NodeKind;
 use crate::action::Action;
 use crate::flow::Tunnel;
 use crate::openflow::bridge::rule::reason;
-use crate::openflow::bridge::{Peer, Port};
+use crate::openflow::bridge::{Bridge, Peer, Port};
 use crate::openflow::field::Subfield;
 use crate::openflow::headers::is_stp;
 use crate::types::{OfPort, TableId};
 use zerocopy::FromZeros;
 
-impl Ctx<'_, '_> {
+impl<'a> Ctx<'a, '_> {
     /// `output`.
     pub(super) fn output(
         &mut self,
@@ -83,7 +83,9 @@ impl Ctx<'_, '_> {
             self.report(NodeKind::Error, |_| format!("output_trunc does not support patch port {name}"));
         } else {
             self.actions.push(Action::Trunc(max_len));
+            self.truncating = true;
             self.output(port, 0, false, last, in_bucket);
+            self.truncating = false;
         }
     }
 
@@ -129,8 +131,15 @@ impl Ctx<'_, '_> {
         } else if let Some(peer) = &port.peer {
             self.output_to_peer(port, peer, last);
         } else if let Some(odp_port) = port.odp_port {
+            if let Some(config) = self.tunnels.config(self.bridge.id, port.of_port) {
+                return self.output_to_tunnel(port, config, odp_port, last);
+            }
             self.commit();
-            self.actions.push(Action::Output(odp_port));
+            let action = match self.terminate_tunnel(port) {
+                Some(tunnel) => Action::TnlPop(tunnel),
+                None => Action::Output(odp_port),
+            };
+            self.actions.push(action);
         }
     }
 
@@ -149,6 +158,11 @@ impl Ctx<'_, '_> {
     fn output_to_peer(&mut self, from: &Port, peer: &Peer, last: bool) {
         let Some(bridge) = self.bridges.get(&peer.bridge) else { return };
         let Some(to) = bridge.port(peer.port) else { return };
+        self.enter_bridge(from, bridge, to, last);
+    }
+
+    /// Goes on with a copy of the packet in another bridge, where it comes in by `to`.
+    pub(super) fn enter_bridge(&mut self, from: &Port, bridge: &'a Bridge, to: &Port, last: bool) {
         let (old_bridge, old_was_mpls, old_conntracked) = (self.bridge, self.was_mpls, self.conntracked);
         let retained = self.retain();
         let tunnel_mask = self.wc.tunnel;
@@ -189,6 +203,9 @@ impl Ctx<'_, '_> {
         // What ends there does not end here.
         self.exit = false;
         self.error = None;
+        if self.outside > 0 && from.peer.is_none() {
+            return;
+        }
         self.cache.push(Cached::Patch { from: (old_bridge.id, from.of_port), to: (bridge.id, to.of_port) });
     }
 }

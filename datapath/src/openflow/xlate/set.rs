@@ -154,7 +154,9 @@ impl Ctx<'_, '_> {
                 | XlateError::RecursionTooDeep
                 | XlateError::TooManyResubmits
                 | XlateError::StackTooDeep
-                | XlateError::NoRecirculationContext,
+                | XlateError::NoRecirculationContext
+                | XlateError::InvalidTunnelMetadata
+                | XlateError::Congestion,
             )
             | None => {}
         }

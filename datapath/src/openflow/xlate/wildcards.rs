@@ -4,6 +4,7 @@
 
 use crate::flow::{Flow, NW_FRAG_ANY, NW_FRAG_LATER, Tunnel, VLAN_CFI};
 use crate::openflow::headers::{ethertype, is_icmpv4, is_icmpv6, is_ip_any, or_be16, packet_type};
+use crate::openflow::tunnel::received_mask;
 use crate::types::MacAddr;
 use zerocopy::FromZeros;
 
@@ -15,6 +16,7 @@ pub(super) fn initial(flow: &Flow) -> Flow {
     if is_ip_any(flow) {
         wc.nw_frag = NW_FRAG_ANY | NW_FRAG_LATER;
     }
+    received_mask(flow, &mut wc);
     wc
 }
 

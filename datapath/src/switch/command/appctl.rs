@@ -42,6 +42,7 @@ impl Switch {
                 Ok(self.ofproto().bridges().map(|bridge| format!("{}\n", bridge.name)).collect())
             }
             Verb::Conntrack { command, words } => self.conntrack_command(command, words, now),
+            Verb::Tunnel { command, words } => self.tunnel_command(command, words, now),
             Verb::DumpFlows { .. }
             | Verb::PutFlow { .. }
             | Verb::DelFlow { .. }

@@ -36,8 +36,13 @@ impl Switch {
                 let peer = peer
                     .and_then(|peer| self.ofproto().bridge(peer.bridge)?.port(peer.port))
                     .map(|p| &p.name);
-                let peer = peer.map_or(String::new(), |name| format!(": peer={name}"));
-                let _ = writeln!(out, "    {} {}/{odp}: ({kind}{peer})", port.name, port.of_port.0);
+                let mut options = peer.map_or(String::new(), |name| format!(": peer={name}"));
+                if let Some(config) = self.ofproto().tunnels().config(bridge.id, port.of_port) {
+                    let all = config.options().into_iter();
+                    let all: Vec<String> = all.map(|(key, value)| format!("{key}={value}")).collect();
+                    options = format!(": {}", all.join(", "));
+                }
+                let _ = writeln!(out, "    {} {}/{odp}: ({kind}{options})", port.name, port.of_port.0);
             }
         }
         out
@@ -60,9 +65,14 @@ impl Switch {
             Some((port.no?.0, port.device.name.as_str(), port.device.kind, self.port_stats(port)))
         });
         let mut ports: Vec<_> = std::iter::once(own).chain(ports).collect();
+        ports.extend(self.ofproto().tunnels().listeners().map(|(no, name, kind)| {
+            let stats = self.datapath().port(no).map(|port| *port.stats()).unwrap_or_default();
+            (no.0, name, DeviceKind::Tunnel(kind), stats)
+        }));
         ports.sort_by_key(|port| port.0);
         for (no, name, kind, stats) in ports {
-            let _ = writeln!(out, "  port {no}: {name} ({})", type_of(kind));
+            let options = if matches!(kind, DeviceKind::Tunnel(_)) { ": packet_type=ptap" } else { "" };
+            let _ = writeln!(out, "  port {no}: {name} ({}{options})", type_of(kind));
             if statistics {
                 let _ = writeln!(
                     out,
@@ -133,6 +143,7 @@ const fn type_of(kind: DeviceKind) -> &'static str {
         DeviceKind::DummyPmd => "dummy-pmd",
         DeviceKind::Internal => "dummy-internal",
         DeviceKind::Patch => "patch",
+        DeviceKind::Tunnel(kind) => kind.name(),
     }
 }
 

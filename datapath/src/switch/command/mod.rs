@@ -15,6 +15,7 @@ mod ofctl_port;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tunnel;
 mod vsctl;
 mod vsctl_change;
 

@@ -10,6 +10,7 @@ use crate::openflow::command::datum::{Atom, Datum};
 use crate::openflow::command::vsctl::Setting;
 use crate::openflow::mac_learning::{DEFAULT_IDLE_SECS, DEFAULT_MAX_ENTRIES};
 use crate::pipeline::Config;
+use crate::tunnel::TunnelKind;
 use crate::types::{MacAddr, OfPort, Span, Time};
 
 fn numbers(value: &Datum) -> Vec<u16> {
@@ -62,11 +63,15 @@ pub(super) fn set_interface(spec: &mut PortSpec, setting: &Setting) -> Result<()
                 "dummy-pmd" => DeviceKind::DummyPmd,
                 "internal" | "dummy-internal" => DeviceKind::Internal,
                 "patch" => DeviceKind::Patch,
-                other => {
-                    return Err(refused(format!(
-                        "interface type {other} is not supported here: use dummy, dummy-pmd, internal or patch"
-                    )));
-                }
+                other => match TunnelKind::from_name(other) {
+                    Some(kind) => DeviceKind::Tunnel(kind),
+                    None => {
+                        return Err(refused(format!(
+                            "interface type {other} is not supported here: use dummy, dummy-pmd, internal, patch, \
+                             vxlan, geneve, gre, erspan, gtpu or srv6"
+                        )));
+                    }
+                },
             }
         }
         "ofport_request" => spec.of_port = numbers(value).first().copied().map(OfPort),
@@ -87,7 +92,9 @@ pub(super) fn set_interface(spec: &mut PortSpec, setting: &Setting) -> Result<()
                     }
                 }
             }
-            apply_options(spec)?;
+            if !matches!(spec.device.kind, DeviceKind::Tunnel(_)) {
+                apply_options(spec)?;
+            }
         }
         "name" => return Err(refused("the name of an interface cannot be changed")),
         _ => {}

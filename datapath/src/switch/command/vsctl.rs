@@ -255,6 +255,7 @@ impl Switch {
         if spec.of_port != before.of_port && spec.of_port.is_some_and(|wanted| wanted != of_port) {
             return Err(refused(format!("the OpenFlow port of {name} cannot be changed: delete and add it")));
         }
+        self.reconfigure_tunnel(name, &spec).map_err(refused)?;
         self.ofproto_mut().set_port_vlans(bridge, of_port, &spec.vlan, spec.protected).map_err(refused)?;
         self.configure_device(name, |device| *device = spec.device.clone()).map_err(refused)?;
         self.remember_spec(name, &spec);

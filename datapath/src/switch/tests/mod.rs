@@ -1,5 +1,7 @@
 //! The switch as a whole: a learning bridge from first flood to learned, revalidated flows.
 
+mod tunnels;
+
 use super::*;
 use crate::action::Action;
 use crate::openflow::bridge::{FailMode, VlanConfig};
