@@ -62,6 +62,17 @@ pub fn prepare_for(packet: &mut Packet, port: Capabilities) -> Prepared {
     prepare_owing(packet, port)
 }
 
+/// Completes what `packet` still owes, but for what `left` names: as a device does that can do more than it leaves to the wire.
+#[cold]
+pub fn finish(packet: &mut Packet, left: Capabilities) {
+    if packet.offloads.intersects(Offloads::TUNNEL) {
+        complete_layer(packet, Layer::Inner, left);
+        complete_layer(packet, Layer::Outer, outer_as_plain(left));
+    } else {
+        complete_layer(packet, Layer::Outer, left);
+    }
+}
+
 fn partial(offloads: Offloads, layer: Layer, flags: Offloads) -> bool {
     offloads.contains(layer.flags(flags))
 }

@@ -16,6 +16,8 @@ pub struct PortConfig {
     pub mtu: u16,
     /// What it can finish on transmit.
     pub capabilities: Capabilities,
+    /// What it announces, and does itself when it sends: what [`Self::capabilities`] names leaves as it is.
+    pub finishes: Capabilities,
     /// Whether simple match may serve it.
     pub simple_match: bool,
     /// Which tunnels it stands for, if any: `tnl_push` and `tnl_pop` name it, nothing can be sent to it.
@@ -25,7 +27,14 @@ pub struct PortConfig {
 impl Default for PortConfig {
     /// Up, 1500 bytes, no offloads, as OVS's dummy ports.
     fn default() -> Self {
-        Self { up: true, mtu: 1500, capabilities: Capabilities::empty(), simple_match: true, tunnel: None }
+        Self {
+            up: true,
+            mtu: 1500,
+            capabilities: Capabilities::empty(),
+            finishes: Capabilities::empty(),
+            simple_match: true,
+            tunnel: None,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::datapath::Datapath;
 use super::port::PortConfig;
 use crate::action::exec::Packets;
-use crate::offload::{Plan, Prepared, prepare_for};
+use crate::offload::{Plan, Prepared, finish, prepare_for};
 use crate::packet::Packet;
 use crate::stats::DropReason;
 use crate::trace::{Event, OffloadWhy, PacketId, Trace};
@@ -174,7 +174,10 @@ fn prepare<T: Trace>(packet: &mut Packet, port: &PortConfig, trace: &mut T) -> R
         return Err(DropReason::TooBig);
     }
     let before = packet.offloads;
-    let prepared = prepare_for(packet, port.capabilities);
+    let prepared = prepare_for(packet, port.capabilities | port.finishes);
+    if !port.finishes.is_empty() && prepared != Prepared::ToSegment {
+        finish(packet, port.capabilities);
+    }
     if T::ON && packet.offloads != before {
         let (packet, after) = (PacketId(packet.md.id), packet.offloads);
         trace.event(|| Event::OffloadChange { packet, before, after, why: OffloadWhy::Prepared });

@@ -55,6 +55,8 @@ pub struct Device {
     pub carrier: bool,
     /// What it can finish on transmit.
     pub capabilities: Capabilities,
+    /// What it announces, and does itself when it sends.
+    pub finishes: Capabilities,
     /// What it says of IPv4 header checksums.
     pub rx_ip: RxChecksum,
     /// What it says of TCP, UDP and SCTP checksums.
@@ -74,6 +76,7 @@ impl Device {
             admin_up: true,
             carrier: true,
             capabilities: Capabilities::empty(),
+            finishes: Capabilities::empty(),
             rx_ip: RxChecksum::Unknown,
             rx_l4: RxChecksum::Unknown,
             rx_tso_segsz: 0,

@@ -51,8 +51,8 @@ impl Bridge {
     /// The rule that a change would replace: the same table, match and priority.
     pub(in crate::openflow) fn rule_like(&self, change: &FlowMod) -> Option<&Arc<Rule>> {
         let table = self.table(change.table.unwrap_or_default())?;
-        let (flow, mask) = (&change.rule_match.flow, &change.rule_match.mask);
-        self.rule(table.classifier.find_exactly(flow, mask, change.priority)?)
+        let (flow, mask) = self.tun_table.resolve(&change.rule_match)?;
+        self.rule(table.classifier.find_exactly(&flow, &mask, change.priority)?)
     }
 
     /// How many rules in the change's table have its cookie.

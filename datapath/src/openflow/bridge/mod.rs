@@ -6,6 +6,7 @@
 pub mod group;
 mod learned;
 mod meter;
+mod options;
 pub mod port;
 pub mod rule;
 pub mod table;

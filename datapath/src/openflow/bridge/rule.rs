@@ -143,9 +143,9 @@ pub enum RuleError {
     /// A table that does not exist.
     #[error("OFPBRC_BAD_TABLE_ID: there is no table {0}")]
     NoTable(u8),
-    /// A match that this switch does not know how to make.
-    #[error("matching {0} is not supported")]
-    UnsupportedMatch(&'static str),
+    /// A `tun_metadata` field that stands for no option.
+    #[error("NXFMFC_INVALID_TLV_FIELD: a tun_metadata field stands for no option: see add-tlv-map")]
+    UnknownOption,
     /// An action that this switch does not carry out.
     #[error("action {0} is not supported")]
     Unsupported(&'static str),
@@ -175,8 +175,6 @@ fn unsupported(action: &OfAction) -> Option<&'static str> {
         OfAction::Encap(_) => Some("encap"),
         OfAction::Decap(_) => Some("decap"),
         OfAction::DecNshTtl => Some("dec_nsh_ttl"),
-        OfAction::DeleteField(_) => Some("delete_field"),
-        OfAction::SetTunnel { .. } => Some("set_tunnel"),
         OfAction::Controller(c) if c.pause => Some("controller(pause)"),
         OfAction::Controller(c) if c.meter_id != 0 => Some("controller(meter_id)"),
         OfAction::Output { .. }
@@ -186,6 +184,8 @@ fn unsupported(action: &OfAction) -> Option<&'static str> {
         | OfAction::Enqueue { .. }
         | OfAction::Group(_)
         | OfAction::SetField(_)
+        | OfAction::DeleteField(_)
+        | OfAction::SetTunnel { .. }
         | OfAction::SetVlanVid { .. }
         | OfAction::SetVlanPcp { .. }
         | OfAction::StripVlan { .. }

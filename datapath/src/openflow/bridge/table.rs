@@ -174,9 +174,9 @@ impl Bridge {
     /// Rules, table by table, in the order in which OVS lists them.
     pub fn find_rules(&self, filter: &RuleFilter<'_>) -> Vec<Arc<Rule>> {
         let tables = self.tables.iter().filter(|(id, _)| filter.table.is_none_or(|table| table == **id));
-        let wanted = filter.rule_match;
+        let Some((flow, mask)) = self.tun_table.resolve(filter.rule_match) else { return Vec::new() };
         tables
-            .flat_map(|(_, table)| table.classifier.loose_matches(&wanted.flow, &wanted.mask))
+            .flat_map(|(_, table)| table.classifier.loose_matches(&flow, &mask))
             .filter_map(|id| self.rules.get(&id))
             .filter(|rule| filter.lets_through(rule))
             .cloned()
@@ -225,9 +225,9 @@ impl Bridge {
 
     fn find_strict(&self, filter: &RuleFilter<'_>, priority: u16) -> Vec<Arc<Rule>> {
         let tables = self.tables.iter().filter(|(id, _)| filter.table.is_none_or(|table| table == **id));
-        let wanted = filter.rule_match;
+        let Some((flow, mask)) = self.tun_table.resolve(filter.rule_match) else { return Vec::new() };
         tables
-            .filter_map(|(_, table)| table.classifier.find_exactly(&wanted.flow, &wanted.mask, priority))
+            .filter_map(|(_, table)| table.classifier.find_exactly(&flow, &mask, priority))
             .filter_map(|id| self.rules.get(&id))
             .filter(|rule| filter.lets_through(rule))
             .cloned()
@@ -236,9 +236,7 @@ impl Bridge {
 
     fn check(&self, change: &FlowMod) -> Result<(), RuleError> {
         check_actions(&change.actions)?;
-        if !change.rule_match.tun_metadata.is_empty() {
-            return Err(RuleError::UnsupportedMatch("tun_metadata"));
-        }
+        self.check_options(change)?;
         let mut missing = None;
         each_group(&change.actions, &mut |id| {
             if self.groups.get(id).is_none() {
@@ -260,10 +258,11 @@ impl Bridge {
         self.check(change)?;
         let table_id = change.table.unwrap_or_default();
         let wanted = &change.rule_match;
+        let (flow, mask) = self.tun_table.resolve(wanted).ok_or(RuleError::UnknownOption)?;
         let table = self.tables.entry(table_id).or_default();
-        let old = table.classifier.find_exactly(&wanted.flow, &wanted.mask, change.priority);
+        let old = table.classifier.find_exactly(&flow, &mask, change.priority);
         if old.is_none() {
-            let overlaps = || table.classifier.overlaps(&wanted.flow, &wanted.mask, change.priority);
+            let overlaps = || table.classifier.overlaps(&flow, &mask, change.priority);
             if change.flags.check_overlap && overlaps() {
                 return Err(RuleError::Overlap);
             }
@@ -326,10 +325,12 @@ impl Bridge {
     ) {
         context.last_rule.0 += 1;
         rule.id = *context.last_rule;
+        let resolved = self.tun_table.resolve(&rule.rule_match);
+        // A rule with options that are not known was refused.
+        let (flow, mask) = resolved.unwrap_or((rule.rule_match.flow, rule.rule_match.mask));
         let table = self.tables.entry(rule.table).or_default();
         let classifier = Arc::make_mut(&mut table.classifier);
-        let (flow, mask) = (&rule.rule_match.flow, &rule.rule_match.mask);
-        classifier.insert(rule.id, flow, mask, rule.priority, &conjunctions(&rule.actions));
+        classifier.insert(rule.id, &flow, &mask, rule.priority, &conjunctions(&rule.actions));
         let mut stats = RuleStats { used: context.now, ..RuleStats::default() };
         if let Some(old) = old {
             self.rules.remove(&old.id);
@@ -350,9 +351,9 @@ impl Bridge {
     ) -> FlowChange {
         let mut done = FlowChange::default();
         for rule in found {
-            if let Some(table) = self.tables.get_mut(&rule.table) {
-                let (flow, mask) = (&rule.rule_match.flow, &rule.rule_match.mask);
-                Arc::make_mut(&mut table.classifier).remove(flow, mask, rule.priority);
+            let resolved = self.tun_table.resolve(&rule.rule_match);
+            if let (Some(table), Some((flow, mask))) = (self.tables.get_mut(&rule.table), resolved) {
+                Arc::make_mut(&mut table.classifier).remove(&flow, &mask, rule.priority);
             }
             self.rules.remove(&rule.id);
             done.removed.push((rule.clone(), stats.remove(&rule.id).unwrap_or_default()));

@@ -108,10 +108,23 @@ pub enum Verb {
         /// What to change.
         change: Word,
     },
+    /// What to do about the options that `tun_metadata` fields stand for.
+    Tlv(Word, TlvVerb),
     /// Print how fragments are treated.
     GetFrags(Word),
     /// Change how fragments are treated.
     SetFrags(Word, Word),
+}
+
+/// What to do about GENEVE options.
+#[derive(Clone, Debug)]
+pub enum TlvVerb {
+    /// Add mappings.
+    Add(Word),
+    /// Remove some mappings, or all.
+    Delete(Option<Word>),
+    /// Print them.
+    Dump,
 }
 
 /// What to do about meters.
@@ -292,6 +305,12 @@ fn verb<I: Iterator<Item = Word>>(
             let (bridge, port) = (ops.need(what)?, ops.need(what)?);
             Verb::ModPort { bridge, port, change: ops.need(what)? }
         }
+        "add-tlv-map" => {
+            let bridge = ops.need("a bridge and a mapping")?;
+            Verb::Tlv(bridge, TlvVerb::Add(ops.need("a bridge and a mapping")?))
+        }
+        "del-tlv-map" => Verb::Tlv(ops.need(BRIDGE)?, TlvVerb::Delete(ops.words.next())),
+        "dump-tlv-map" => Verb::Tlv(ops.need(BRIDGE)?, TlvVerb::Dump),
         name if name.contains("meter") => meter_verb(ops)?,
         _ => group_verb(ops)?,
     })
@@ -373,7 +392,7 @@ const METER_COMMANDS: [&str; 8] = [
 ];
 
 /// Commands of Open vSwitch that this switch does not have.
-const UNSUPPORTED: [&str; 33] = [
+const UNSUPPORTED: [&str; 30] = [
     "dump-tables",
     "dump-table-features",
     "dump-table-desc",
@@ -392,9 +411,6 @@ const UNSUPPORTED: [&str; 33] = [
     "ct-flush",
     "ct-flush-zone",
     "bundle",
-    "add-tlv-map",
-    "del-tlv-map",
-    "dump-tlv-map",
     "diff-flows",
     "compose-packet",
     "parse-flow",

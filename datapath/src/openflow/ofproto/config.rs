@@ -15,6 +15,7 @@ use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::GroupMod;
 use crate::openflow::mac_learning::MacTable;
 use crate::openflow::rule_match::Match;
+use crate::openflow::tunnel::{TunTable, TunTableError};
 use crate::openflow::{OfAction, classifier::PrefixField};
 use crate::types::{MacAddr, OfPort, PortNo, TableId, Time};
 
@@ -36,6 +37,9 @@ pub enum ConfigError {
     /// A rule was refused.
     #[error(transparent)]
     Rule(#[from] RuleError),
+    /// A mapping of options was refused.
+    #[error(transparent)]
+    Options(#[from] TunTableError),
     /// A group was refused.
     #[error(transparent)]
     Group(#[from] GroupError),
@@ -230,6 +234,14 @@ impl Ofproto {
         let name = port.name.clone();
         self.tunnels_mut().set_mac(&name, mac);
         Ok(())
+    }
+
+    /// Changes which GENEVE options `tun_metadata` fields stand for.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge, or its rules rely on a field that would stand for nothing.
+    pub fn set_tun_table(&mut self, id: BridgeId, table: TunTable) -> Result<(), ConfigError> {
+        Ok(self.bridge_mut(id)?.set_tun_table(table)?)
     }
 
     /// Changes the datapath port of a tunnel port.

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::flow::{TNL_F_UDPIF, Tunnel};
-use crate::openflow::field::FieldValue;
+use crate::flow::{Flow, TNL_F_UDPIF, Tunnel};
+use crate::openflow::field::{Field, FieldValue, Subfield};
+use crate::openflow::rule_match::Match;
 
 /// Bytes of option values that a key has room for (`TUN_METADATA_TOT_OPT_SIZE`).
 const SPACE: usize = 256;
@@ -49,13 +50,16 @@ impl TunOption {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TunTableError {
     /// The field stands for an option already.
-    #[error("tun_metadata{0} is mapped already")]
+    #[error("NXTTMFC_ALREADY_MAPPED: tun_metadata{0} is mapped already")]
     Mapped(u8),
     /// A field stands for the option already.
-    #[error("the option is mapped already")]
+    #[error("NXTTMFC_DUP_ENTRY: the option is mapped already")]
     Duplicate,
+    /// Rules rely on it.
+    #[error("NXTTMFC_INVALID_TLV_DEL: rules use tun_metadata{0}")]
+    Used(u8),
     /// No room is left in keys.
-    #[error("no room for so many bytes of options")]
+    #[error("NXTTMFC_TABLE_FULL: no room for so many bytes of options")]
     Full,
 }
 
@@ -138,6 +142,60 @@ impl TunTable {
         self.options.get(&index).map(|option| option.len)
     }
 
+    /// The value of any field in a key, or its bits in a mask; `tun_metadata` that stands for nothing is zero.
+    pub fn field(&self, field: Field, flow: &Flow) -> FieldValue {
+        match field {
+            Field::TunMetadata(index) => self.get(&flow.tunnel, index),
+            _ => field.get(flow),
+        }
+    }
+
+    /// Writes bits of any field into a key.
+    pub fn set_field(&self, field: Field, flow: &mut Flow, value: &FieldValue, mask: &FieldValue) {
+        match field {
+            Field::TunMetadata(index) => {
+                let merged = self.get(&flow.tunnel, index).merged(value, mask);
+                self.set(&mut flow.tunnel, index, &merged);
+            }
+            _ => field.set_masked(flow, value, mask),
+        }
+    }
+
+    /// Marks bits of any field as significant in a mask; of `tun_metadata`, that it is there too.
+    pub fn mark_field(&self, field: Field, mask: &mut Flow, bits: &FieldValue) {
+        match field {
+            Field::TunMetadata(_) => self.set_field(field, mask, bits, bits),
+            _ => field.add_to_mask(mask, bits),
+        }
+    }
+
+    /// The bits of a part of any field, moved down to bit 0.
+    pub fn read(&self, part: &Subfield, flow: &Flow) -> FieldValue {
+        self.field(part.field, flow).extract(part.ofs, part.n_bits)
+    }
+
+    /// Writes them, taken from the low end of `value`.
+    pub fn write(&self, part: &Subfield, flow: &mut Flow, value: &FieldValue) {
+        self.set_field(part.field, flow, &value.shl(part.ofs), &part.bits());
+    }
+
+    /// Marks them as significant in a mask.
+    pub fn mark(&self, part: &Subfield, mask: &mut Flow) {
+        self.mark_field(part.field, mask, &part.bits());
+    }
+
+    /// A match with its options in their places, as keys have them; none if a field stands for nothing.
+    pub fn resolve(&self, wanted: &Match) -> Option<(Flow, Flow)> {
+        let (mut flow, mut mask) = (wanted.flow, wanted.mask);
+        for option in &wanted.tun_metadata {
+            let len = self.len_of(option.index)?;
+            let bits = if option.exact { FieldValue::ones(u32::from(len) * 8) } else { option.mask };
+            self.set(&mut flow.tunnel, option.index, &option.value);
+            self.set(&mut mask.tunnel, option.index, &bits);
+        }
+        Some((flow, mask))
+    }
+
     /// A field's value, or its bits in a mask; zero if it stands for nothing.
     pub fn get(&self, tunnel: &Tunnel, index: u8) -> FieldValue {
         self.options.get(&index).map_or(FieldValue::ZERO, |o| FieldValue::from_be_bytes(&o.read(tunnel)))
@@ -204,5 +262,78 @@ impl TunTable {
             at = end;
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use zerocopy::FromZeros;
+
+    fn wire(options: &[u8]) -> Tunnel {
+        let mut tunnel = Tunnel { flags: TNL_F_UDPIF, opts_len: options.len() as u8, ..Tunnel::new_zeroed() };
+        tunnel.opts[..options.len()].copy_from_slice(options);
+        tunnel
+    }
+
+    #[test]
+    fn room_in_keys_is_given_and_taken_back() {
+        let mut table = TunTable::default();
+        table.add(0, 1, 0, 124).unwrap();
+        table.add(1, 1, 1, 124).unwrap();
+        assert_eq!(table.add(1, 2, 2, 4), Err(TunTableError::Mapped(1)));
+        assert_eq!(table.add(2, 1, 1, 4), Err(TunTableError::Duplicate));
+        assert_eq!(table.add(2, 1, 2, 12), Err(TunTableError::Full));
+        table.add(2, 1, 2, 8).unwrap();
+        assert!(table.remove(0));
+        table.add(3, 1, 3, 64).unwrap();
+        assert!(table.remove(2));
+        // What is left lies in two places.
+        table.add(4, 1, 4, 68).unwrap();
+        let mut tunnel = Tunnel::new_zeroed();
+        let value = FieldValue::from_be_bytes(&(0..68).collect::<Vec<u8>>());
+        table.set(&mut tunnel, 4, &value);
+        assert_eq!(table.get(&tunnel, 4), value);
+        assert_eq!(table.get(&tunnel, 3), FieldValue::ZERO);
+    }
+
+    #[test]
+    fn what_must_be_understood_is_refused_unless_known() {
+        let mut table = TunTable::default();
+        table.add(5, 0xffff, 0x81, 4).unwrap();
+        let known = [0xff, 0xff, 0x81, 1, 0, 0, 0, 0xa];
+        let mapped = table.from_geneve(&wire(&known)).unwrap();
+        assert_eq!(table.get(&mapped, 5), FieldValue::new(0xa));
+        assert_eq!(table.to_geneve(&mapped), (known.to_vec(), true));
+        assert_eq!(table.from_geneve(&wire(&[0xff, 0xff, 0x82, 1, 0, 0, 0, 0xa])), None, "critical");
+        assert_eq!(
+            table.from_geneve(&wire(&[0xff, 0xff, 0x81, 2, 0, 0, 0, 0, 0, 0, 0, 0xa])),
+            None,
+            "length"
+        );
+        assert_eq!(table.from_geneve(&wire(&known[..6])), None, "cut off");
+        let other = [0xff, 0xff, 0x02, 0, 0xff, 0xff, 0x81, 1, 0, 0, 0, 0xb];
+        let mapped = table.from_geneve(&wire(&other)).unwrap();
+        assert_eq!(table.to_geneve(&mapped).0, other[4..], "what is not known and need not be is left out");
+        let mut mask = Tunnel::new_zeroed();
+        table.set(&mut mask, 5, &FieldValue::new(0xff));
+        let bits = table.mask_to_geneve(&mask, &wire(&other));
+        assert_eq!(bits[..12], [0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0xff, 0x1f, 0, 0, 0, 0xff]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_options(bytes in proptest::collection::vec(any::<u8>(), 0..252)) {
+            let mut table = TunTable::default();
+            table.add(0, 0, 0, 4).unwrap();
+            table.add(1, 0x0101, 1, 8).unwrap();
+            let tunnel = wire(&bytes);
+            if let Some(mapped) = table.from_geneve(&tunnel) {
+                let again = table.from_geneve(&wire(&table.to_geneve(&mapped).0)).unwrap();
+                prop_assert_eq!(mapped.opts, again.opts);
+            }
+            table.mask_to_geneve(&tunnel, &tunnel);
+        }
     }
 }

@@ -165,6 +165,8 @@ impl<'a> Ctx<'a, '_> {
                 let metadata = self.flow.metadata.get();
                 self.flow.metadata.set(metadata & !mask | value & mask);
             }
+            OfAction::DeleteField(field) => self.delete_field(*field),
+            OfAction::SetTunnel { id, .. } => self.flow.tunnel.tun_id.set(*id),
             OfAction::Note(_) => {}
             OfAction::Ct(ct) => self.conntrack(ct, last),
             OfAction::CtClear => self.ct_clear(),
@@ -172,12 +174,9 @@ impl<'a> Ctx<'a, '_> {
             OfAction::Nat(nat) => self.nat = Some(nat.clone()),
             OfAction::Meter(meter) => self.meter(*meter),
             // Refused when rules are added.
-            OfAction::Sample(_)
-            | OfAction::Encap(_)
-            | OfAction::Decap(_)
-            | OfAction::DecNshTtl
-            | OfAction::DeleteField(_)
-            | OfAction::SetTunnel { .. } => self.say(NodeKind::Error, "action is not supported"),
+            OfAction::Sample(_) | OfAction::Encap(_) | OfAction::Decap(_) | OfAction::DecNshTtl => {
+                self.say(NodeKind::Error, "action is not supported");
+            }
         }
         Next::Go
     }

@@ -19,9 +19,9 @@ impl Ctx<'_, '_> {
             CtZone::Field(field) => {
                 // A frozen state has other values of these fields, and another id.
                 if !(self.resumed && is_frozen(field.field)) {
-                    field.add_to_mask(&mut self.wc);
+                    self.bridge.tun_table.mark(field, &mut self.wc);
                 }
-                field.get(&self.flow).low() as u16
+                self.bridge.tun_table.read(field, &self.flow).low() as u16
             }
         };
         let (old_label, old_mark) = (self.wc.ct_label, self.wc.ct_mark);

@@ -109,15 +109,16 @@ impl<'a> Ctx<'a, '_> {
             if !field.prereqs_met(&self.flow, Some(&mut self.wc)) {
                 continue;
             }
-            let value = field.get(&self.flow) & *mask;
+            let value = self.bridge.tun_table.field(*field, &self.flow) & *mask;
             let mut bytes = vec![0; field.info().n_bytes as usize];
             value.write_be(&mut bytes);
             basis = hash::bytes(&bytes, basis);
-            if matches!(field, Field::TunMetadata(_)) {
-                // Whether the option is there counts too; options are not mapped yet, so it is not.
-                basis = 0xe90f_1258 ^ basis.rotate_left(1);
+            if let Field::TunMetadata(index) = field {
+                // Whether the option is there counts too.
+                let there = self.flow.tunnel.opt_map >> index & 1 != 0;
+                basis = hash::boolean(there, basis);
             }
-            field.add_to_mask(&mut self.wc, mask);
+            self.bridge.tun_table.mark_field(*field, &mut self.wc, mask);
         }
         basis
     }
@@ -232,7 +233,7 @@ impl<'a> Ctx<'a, '_> {
     }
 
     fn branch(&mut self, dst: &Subfield, answer: u128, rest: ActionList<'_>) -> Box<[Action]> {
-        dst.set(&mut self.flow, &FieldValue::new(answer));
+        self.bridge.tun_table.write(dst, &mut self.flow, &FieldValue::new(answer));
         self.do_actions(rest, true, false);
         if !self.freezing.on {
             self.run_action_set();

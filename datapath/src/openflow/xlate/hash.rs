@@ -17,6 +17,11 @@ pub(super) const fn uint64(value: u64) -> u32 {
     murmur::finish(murmur::add64(0, value), 8)
 }
 
+/// Adds a bit to a hash (`hash_boolean`).
+pub(super) const fn boolean(bit: bool, basis: u32) -> u32 {
+    (if bit { 0xc2b7_3583 } else { 0xe90f_1258 }) ^ basis.rotate_left(1)
+}
+
 /// Hashes bytes (`hash_bytes`).
 pub(super) fn bytes(bytes: &[u8], basis: u32) -> u32 {
     let hash = bytes.chunks(4).fold(basis, |hash, chunk| {

@@ -15,6 +15,7 @@ use crate::openflow::field::{Field, FieldValue, Prereq};
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::rule_match::Match;
 use crate::openflow::text::{NoNames, match_to_text};
+use crate::openflow::tunnel::TunTable;
 use crate::types::OfPort;
 
 /// A cookie that leaves that of a rule which is there already.
@@ -25,14 +26,14 @@ impl Ctx<'_, '_> {
     pub(super) fn learn_rule(&mut self, learn: &Learn) {
         for spec in &learn.specs {
             if let LearnSrc::Field(src) = &spec.src {
-                src.add_to_mask(&mut self.wc);
+                self.bridge.tun_table.mark(src, &mut self.wc);
             }
         }
         if self.effects.transient_ids && !self.effects.may_learn {
             self.say(NodeKind::Warn, "suppressing side effects, so learn action ignored");
             return;
         }
-        let change = Arc::new(learned_rule(learn, &self.flow));
+        let change = Arc::new(learned_rule(learn, &self.flow, &self.bridge.tun_table));
         self.report(NodeKind::Detail, |_| story(&change));
         let is_new = !self.bridge.rule_like(&change).is_some_and(|rule| change.describes(rule));
         let mut success = true;
@@ -70,14 +71,18 @@ impl Ctx<'_, '_> {
 }
 
 /// The change that adds the rule which a packet with this key asks for.
-fn learned_rule(learn: &Learn, flow: &Flow) -> FlowMod {
+fn learned_rule(learn: &Learn, flow: &Flow, options: &TunTable) -> FlowMod {
     let mut rule_match = Match::catch_all();
     let mut actions = OfActions::new();
     if learn.fin_idle_timeout != 0 || learn.fin_hard_timeout != 0 {
         actions.push(OfAction::FinTimeout { idle: learn.fin_idle_timeout, hard: learn.fin_hard_timeout });
     }
     for spec in &learn.specs {
-        apply(spec, flow, &mut rule_match, &mut actions);
+        let value = match &spec.src {
+            LearnSrc::Field(src) => options.read(src, flow),
+            LearnSrc::Immediate(value) => *value,
+        };
+        apply(spec, value, &mut rule_match, &mut actions);
     }
     FlowMod {
         command: FlowModCommand::ModifyStrict,
@@ -97,11 +102,7 @@ fn learned_rule(learn: &Learn, flow: &Flow) -> FlowMod {
     }
 }
 
-fn apply(spec: &LearnSpec, flow: &Flow, rule_match: &mut Match, actions: &mut OfActions) {
-    let value = match &spec.src {
-        LearnSrc::Field(src) => src.get(flow),
-        LearnSrc::Immediate(value) => *value,
-    };
+fn apply(spec: &LearnSpec, value: FieldValue, rule_match: &mut Match, actions: &mut OfActions) {
     match &spec.dst {
         LearnDst::Match(dst) => {
             let (old, mask) = rule_match.get(dst.field);

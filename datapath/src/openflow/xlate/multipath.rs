@@ -63,8 +63,9 @@ impl Ctx<'_, '_> {
 
     /// Writes a number into a field.
     pub(super) fn load_number(&mut self, dst: &Subfield, number: u32) {
-        dst.add_to_mask(&mut self.wc);
-        dst.set(&mut self.flow, &FieldValue::new(number.into()));
+        let options = &self.bridge.tun_table;
+        options.mark(dst, &mut self.wc);
+        options.write(dst, &mut self.flow, &FieldValue::new(number.into()));
         self.report_subfield(dst);
     }
 }

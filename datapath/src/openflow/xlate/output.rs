@@ -58,11 +58,11 @@ impl<'a> Ctx<'a, '_> {
 
     /// `output` to the port that a field names.
     pub(super) fn output_reg(&mut self, src: &Subfield, max_len: u16, last: bool, in_bucket: bool) {
-        let port = src.get(&self.flow).low();
+        let port = self.bridge.tun_table.read(src, &self.flow).low();
         match u16::try_from(port) {
             Ok(port) => {
                 self.report(NodeKind::Detail, |_| format!("output port is {port}"));
-                src.add_to_mask(&mut self.wc);
+                self.bridge.tun_table.mark(src, &mut self.wc);
                 self.output(OfPort(port), max_len, false, last, in_bucket);
             }
             Err(_) => self.report(NodeKind::Warn, |_| format!("output port {port} is out of range")),

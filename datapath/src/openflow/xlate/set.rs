@@ -46,7 +46,7 @@ impl Ctx<'_, '_> {
         if !is_tunnel_field(field) {
             field.add_to_mask(&mut self.wc, &set.mask);
         }
-        field.set_masked(&mut self.flow, &set.value, &set.mask);
+        self.bridge.tun_table.set_field(field, &mut self.flow, &set.value, &set.mask);
     }
 
     /// Writing into a network header depends on there being one (OVS `mf_set_mask_l3_prereqs()`).
@@ -76,21 +76,23 @@ impl Ctx<'_, '_> {
         let met = dst.field.prereqs_met(&self.flow, Some(&mut self.wc))
             && src.field.prereqs_met(&self.flow, Some(&mut self.wc));
         if met {
-            src.add_to_mask(&mut self.wc);
+            let options = &self.bridge.tun_table;
+            options.mark(src, &mut self.wc);
             if !is_tunnel_field(dst.field) {
                 dst.add_to_mask(&mut self.wc);
             }
-            let value = src.get(&self.flow);
-            dst.set(&mut self.flow, &value);
+            let value = options.read(src, &self.flow);
+            options.write(dst, &mut self.flow, &value);
         }
         self.report_subfield(dst);
     }
 
     /// `push`.
     pub(super) fn push(&mut self, field: &Subfield) {
-        field.add_to_mask(&mut self.wc);
+        let options = &self.bridge.tun_table;
+        options.mark(field, &mut self.wc);
         let n_bytes = field.n_bits.div_ceil(8) as u8;
-        self.stack.push(StackItem { value: field.get(&self.flow), n_bytes });
+        self.stack.push(StackItem { value: options.read(field, &self.flow), n_bytes });
         self.stack_bytes += usize::from(n_bytes) + 1;
     }
 
@@ -104,12 +106,21 @@ impl Ctx<'_, '_> {
         if !is_tunnel_field(field.field) {
             field.add_to_mask(&mut self.wc);
         }
-        field.set(&mut self.flow, &item.value);
+        self.bridge.tun_table.write(field, &mut self.flow, &item.value);
         self.report_subfield(field);
     }
 
     pub(super) fn report_subfield(&mut self, field: &Subfield) {
-        self.report(NodeKind::Detail, |ctx| super::text::subfield_value(field, &ctx.flow));
+        self.report(NodeKind::Detail, |ctx| {
+            super::text::subfield_value(field, &ctx.flow, &ctx.bridge.tun_table)
+        });
+    }
+
+    /// `delete_field`: takes an option out of the outer header.
+    pub(super) fn delete_field(&mut self, field: Field) {
+        if let Field::TunMetadata(index) = field {
+            self.flow.tunnel.opt_map &= !(1 << index);
+        }
     }
 
     /// `dec_ttl`. Returns whether the list of actions ends here.

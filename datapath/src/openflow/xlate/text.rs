@@ -11,6 +11,7 @@ use crate::openflow::recirc::FrozenAction;
 use crate::openflow::text::{
     Names, NoNames, actions_to_text, format_port, format_value, match_to_text, put_hex, put_subfield,
 };
+use crate::openflow::tunnel::TunTable;
 use crate::types::{OfPort, TableId};
 
 /// The names of a bridge's ports, where ports are to be told by name.
@@ -102,15 +103,15 @@ pub(super) fn port(port: OfPort) -> String {
 }
 
 /// What an action wrote into a field.
-pub(super) fn subfield_value(sub: &Subfield, flow: &Flow) -> String {
+pub(super) fn subfield_value(sub: &Subfield, flow: &Flow, options: &TunTable) -> String {
     let mut text = String::new();
     put_subfield(&mut text, sub);
     text.push_str(" is now ");
     if sub.is_whole() {
         let ones = FieldValue::ones(sub.field.n_bits());
-        format_value(&mut text, sub.field, &sub.field.get(flow), &ones, &NoNames);
+        format_value(&mut text, sub.field, &options.field(sub.field, flow), &ones, &NoNames);
     } else {
-        put_hex(&mut text, &sub.get(flow));
+        put_hex(&mut text, &options.read(sub, flow));
     }
     text
 }

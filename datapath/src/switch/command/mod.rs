@@ -12,6 +12,7 @@ mod ofctl;
 mod ofctl_file;
 mod ofctl_meter;
 mod ofctl_port;
+mod ofctl_tlv;
 mod settings;
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,7 @@ impl Switch {
                 self.mod_port(&bridge.text, &port.text, &change.text)?;
             }
             Verb::Meter(bridge, verb) => return self.meter_command(&bridge.text, verb, &call.options, now),
+            Verb::Tlv(bridge, verb) => return self.tlv_command(&bridge.text, verb, &call.options),
             Verb::GetFrags(bridge) => {
                 let id = self.bridge_id(&bridge.text).map_err(refused)?;
                 let handling = self.ofproto().bridge(id).map(|bridge| bridge.fragments).unwrap_or_default();

@@ -132,8 +132,11 @@ fn apply_options(spec: &mut PortSpec) -> Result<(), CommandError> {
         None => 0,
     };
     let (ip, l4) = (rx("ip"), rx("l4"));
-    let Device { capabilities: can, rx_ip, rx_l4, rx_tso_segsz, .. } = &mut spec.device;
-    (*can, *rx_ip, *rx_l4, *rx_tso_segsz) = (capabilities, ip, l4, segment);
+    // A device with a segment size takes what is to be segmented, and sends it whole with its checksum.
+    let announced = Capabilities::TSO | Capabilities::TCP_CSUM;
+    let finishes = if segment == 0 { Capabilities::empty() } else { announced };
+    let Device { capabilities: can, finishes: does, rx_ip, rx_l4, rx_tso_segsz, .. } = &mut spec.device;
+    (*can, *does, *rx_ip, *rx_l4, *rx_tso_segsz) = (capabilities, finishes, ip, l4, segment);
     Ok(())
 }
 

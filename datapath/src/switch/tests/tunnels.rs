@@ -136,3 +136,36 @@ fn ports_come_and_go() {
     assert_eq!(ports(&mut switch), "Listening ports:\n");
     assert!(switch.datapath().port(PortNo(4789)).is_none());
 }
+
+/// As scenario "tunnel-encap-decap" sends it, and the way back by the option.
+#[test]
+fn geneve_with_an_option() {
+    let mut switch = tunnel_switch(
+        "ovs-vsctl add-port int-br gn1 -- set Interface gn1 type=geneve options:remote_ip=flow options:key=flow ofport_request=13\n\
+         ovs-ofctl add-tlv-map int-br {class=0xffff,type=0x1,len=4}->tun_metadata0\n\
+         ovs-ofctl add-flow int-br in_port=1,actions=set_field:1.1.2.92->tun_dst,set_field:0x77->tun_id,set_field:0xa->tun_metadata0,output:13\n\
+         ovs-ofctl add-flow int-br in_port=13,tun_metadata0=0xa,actions=output:1\n",
+    );
+    let outer = "f8bc124434b6aa55aa5500000800450000a20000400040113396010102580101025ce01317c1008e00000200655800007700ffff01010000000a";
+    let sent = pass(&mut switch, "p21", &bytes(INNER), Time::ZERO);
+    assert_eq!(sent, [("p30".to_owned(), bytes(&format!("{outer}{INNER}")))]);
+    // Back: the addresses the other way round, which the checksum does not mind.
+    let back = outer
+        .replace("f8bc124434b6aa55aa550000", "aa55aa550000f8bc124434b6")
+        .replace("010102580101025c", "0101025c01010258");
+    for (option, expected) in [("0000000a", 1), ("0000000b", 0), ("0000000a", 1)] {
+        let frame = bytes(&format!("{}{INNER}", back.replace("0000000a", option)));
+        let sent = pass(&mut switch, "p30", &frame, Time::ZERO);
+        assert_eq!(
+            sent.iter().filter(|(port, frame)| port == "p21" && *frame == bytes(INNER)).count(),
+            expected
+        );
+    }
+    let argv = ["ovs-ofctl", "del-tlv-map", "int-br"];
+    let error = switch.command(Time::ZERO, &argv).unwrap_err().to_string();
+    assert!(error.contains("NXTTMFC_INVALID_TLV_DEL"), "{error}");
+    run(&mut switch, "ovs-ofctl del-flows int-br\novs-ofctl del-tlv-map int-br");
+    let argv = ["ovs-ofctl", "add-flow", "int-br", "tun_metadata0=1,actions=drop"];
+    let error = switch.command(Time::ZERO, &argv).unwrap_err().to_string();
+    assert!(error.contains("NXFMFC_INVALID_TLV_FIELD"), "{error}");
+}
