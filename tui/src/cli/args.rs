@@ -189,8 +189,17 @@ pub enum GoldenAction {
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// Scenario files.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "random", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Make N scenarios of rules, connections and frames by chance, and compare them too.
+    #[arg(long, value_name = "N")]
+    pub random: Option<u64>,
+    /// Seed of the first random scenario; the next ones have the next numbers.
+    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "random")]
+    pub seed: u64,
+    /// Keep each random scenario that shows a difference as a file in DIR.
+    #[arg(long, value_name = "DIR", requires = "random")]
+    pub keep: Option<PathBuf>,
     /// Where Open vSwitch is installed: the folder with bin, sbin and share/openvswitch.
     #[arg(long, value_name = "PREFIX", default_value = "/usr")]
     pub ovs: PathBuf,

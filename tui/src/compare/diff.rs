@@ -39,6 +39,8 @@ pub struct Difference {
     pub what: String,
     /// Explanation, lines for people.
     pub detail: String,
+    /// The frames that differ, Open vSwitch's first, if it is that.
+    pub frames: Option<[Vec<u8>; 2]>,
 }
 
 fn by_port(frames: &[Frame]) -> BTreeMap<&str, Vec<&[u8]>> {
@@ -60,10 +62,10 @@ pub fn outputs(index: usize, input: &Input, answer: &Answer) -> Option<Differenc
         if our == their {
             continue;
         }
-        let (what, detail) = if our.len() == their.len() {
+        let (what, detail, frames) = if our.len() == their.len() {
             let at = our.iter().zip(their).position(|(a, b)| a != b).unwrap_or(0);
             let what = format!("frame {} of {} on port {port} differs", at + 1, our.len());
-            (what, explain(their[at], our[at]))
+            (what, explain(their[at], our[at]), Some([their[at].to_vec(), our[at].to_vec()]))
         } else {
             let frames =
                 |count: usize| if count == 1 { "1 frame".to_owned() } else { format!("{count} frames") };
@@ -80,11 +82,21 @@ pub fn outputs(index: usize, input: &Input, answer: &Answer) -> Option<Differenc
                 extra.map_or_else(String::new, |frame| {
                     format!("one of them: {}\n", summary(&decode::layers(frame)))
                 }),
+                None,
             )
         };
-        return Some(Difference { place: place(), what, detail });
+        return Some(Difference { place: place(), what, detail, frames });
     }
     let What::Command { argv, text } = &input.what else { return None };
+    if answer.refused {
+        let detail = format!("Open vSwitch: {}\nrecirc:       {}\n", answer.text.trim(), text.trim());
+        return Some(Difference {
+            place: place(),
+            what: "Open vSwitch refuses the command".to_owned(),
+            detail,
+            frames: None,
+        });
+    }
     // A trace is a text with one right answer; of other commands, ages and order differ from run to run.
     let is_trace = argv.iter().any(|word| word == "ofproto/trace");
     if is_trace && text.trim() != answer.text.trim() {
@@ -94,7 +106,12 @@ pub fn outputs(index: usize, input: &Input, answer: &Answer) -> Option<Differenc
             || "one text goes on where the other ends\n".to_owned(),
             |(ours, theirs)| format!("Open vSwitch: {theirs}\nrecirc:       {ours}\n"),
         );
-        return Some(Difference { place: place(), what: "the trace differs".to_owned(), detail });
+        return Some(Difference {
+            place: place(),
+            what: "the trace differs".to_owned(),
+            detail,
+            frames: None,
+        });
     }
     None
 }
@@ -173,8 +190,12 @@ pub fn flow_tables(ours: &[(String, String)], theirs: &[(String, String)]) -> Ve
             .position(|other| other.key == flow.key && same_effect(&other.actions, &flow.actions));
         same.map(|index| theirs.remove(index)).is_none()
     });
-    let difference =
-        |what: &str, detail: String| Difference { place: Place::Flows, what: what.to_owned(), detail };
+    let difference = |what: &str, detail: String| Difference {
+        place: Place::Flows,
+        what: what.to_owned(),
+        detail,
+        frames: None,
+    };
     let mut found = Vec::new();
     ours.retain(|flow| {
         let Some(index) = theirs.iter().position(|other| other.key == flow.key) else { return true };
@@ -183,8 +204,11 @@ pub fn flow_tables(ours: &[(String, String)], theirs: &[(String, String)]) -> Ve
         found.push(difference("a flow has other actions", detail));
         false
     });
+    let alike = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     ours.retain(|flow| {
-        let Some(index) = theirs.iter().position(|other| other.actions == flow.actions) else { return true };
+        let same = theirs.iter().enumerate().filter(|(_, other)| other.actions == flow.actions);
+        let nearest = same.max_by_key(|(_, other)| alike(&other.key, &flow.key));
+        let Some(index) = nearest.map(|(index, _)| index) else { return true };
         let other = theirs.remove(index);
         let detail = format!("Open vSwitch: {}\nrecirc:       {}\n", other.line, flow.line);
         found.push(difference("a flow matches on something else", detail));
@@ -211,7 +235,7 @@ mod tests {
     }
 
     fn answer(out: &[(&str, &[u8])]) -> Answer {
-        Answer { out: input(out).out, text: String::new() }
+        Answer { out: input(out).out, ..Answer::default() }
     }
 
     const FRAME: &[u8] = b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x81\0\0\x0a\x88\xb5hello";

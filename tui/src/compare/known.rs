@@ -1,6 +1,6 @@
 //! Differences that are Open vSwitch's: what it does, why ours is right, and in which versions.
 
-use super::diff::Difference;
+use super::diff::{Difference, Place};
 use super::ovs::Version;
 
 /// One fault of Open vSwitch.
@@ -13,10 +13,97 @@ struct Known {
     why: &'static str,
 }
 
-const LIST: [Known; 0] = [];
+const LIST: [Known; 2] = [
+    Known {
+        fixed_in: Some(Version(3, 5, 0)),
+        is: |difference| difference.place == Place::Flows && without_ipv6_prefixes(&difference.detail),
+        why: "before 3.5.0 a flow matches more or less of an IPv6 address than its rules need",
+    },
+    Known {
+        fixed_in: None,
+        is: |difference| {
+            difference.frames.as_ref().is_some_and(|[theirs, ours]| in_later_fragment(theirs, ours))
+        },
+        why: "a later fragment's payload is changed as if it began with a transport header",
+    },
+];
+
+/// Whether the flows of a difference are the same but for how much of IPv6 addresses they match, and what is looked at because
+/// of that.
+fn without_ipv6_prefixes(detail: &str) -> bool {
+    let mut flows = detail.lines().map(|line| {
+        let (before, rest) = line.split_once("ipv6(")?;
+        let (_, after) = rest.split_once(')')?;
+        Some((before.split_once("recirc_id(").map_or(before, |(_, key)| key), after))
+    });
+    matches!((flows.next(), flows.next(), flows.next()), (Some(Some(theirs)), Some(Some(ours)), None) if theirs == ours)
+}
 
 /// Why a difference from this version is known, if it is.
 pub fn known(difference: &Difference, version: Version) -> Option<&'static str> {
     let of = |one: &&Known| one.fixed_in.is_none_or(|fixed| version < fixed) && (one.is)(difference);
     LIST.iter().find(of).map(|one| one.why)
+}
+
+/// Whether two frames are a later fragment of IPv4, and differ where a checksum would be if a transport header came first.
+fn in_later_fragment(theirs: &[u8], ours: &[u8]) -> bool {
+    let Ok(sliced) = etherparse::SlicedPacket::from_ethernet(ours) else { return false };
+    let Some(etherparse::NetSlice::Ipv4(ipv4)) = &sliced.net else { return false };
+    let header = ipv4.header();
+    let checksum = match header.protocol() {
+        etherparse::IpNumber::TCP => 16,
+        etherparse::IpNumber::UDP => 6,
+        _ => return false,
+    };
+    // Behind the header is the rest of the frame.
+    let Some(start) = ours.windows(header.slice().len()).position(|bytes| bytes == header.slice()) else {
+        return false;
+    };
+    let at = start + header.slice().len() + checksum;
+    let same = |range: std::ops::Range<usize>| theirs.get(range.clone()) == ours.get(range);
+    header.fragments_offset().value() != 0
+        && theirs.len() == ours.len()
+        && same(0..at)
+        && same(at + 2..ours.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Place;
+
+    #[test]
+    fn ipv6_prefixes_of_old_versions_are_known() {
+        let line = |id: &str, ipv6: &str, end: &str| {
+            format!("{id}in_port(p2),eth_type(0x86dd),ipv6({ipv6},frag=no){end} actions:drop")
+        };
+        let theirs = line("Open vSwitch: recirc_id(0),", "src=fe80::1/ffff:ffff:ffff::,proto=132", "");
+        let difference = |ours: &str, place: Place| Difference {
+            place,
+            what: "a flow matches on something else".to_owned(),
+            detail: format!("{theirs}\n{ours}\n"),
+            frames: None,
+        };
+        let ours = line("recirc:       recirc_id(0),", "src=fe80::1/8000::", "");
+        let found = difference(&ours, Place::Flows);
+        assert!(known(&found, Version(3, 1, 0)).is_some() && known(&found, Version(3, 5, 0)).is_none());
+        let other = line("recirc:       recirc_id(0),", "src=fe80::1/8000::", ",udp(dst=1)");
+        assert!(known(&difference(&other, Place::Flows), Version(3, 1, 0)).is_none());
+    }
+
+    #[test]
+    fn checksums_in_later_fragments_are_known() {
+        let mut ours = vec![0; 14 + 20 + 24];
+        ours[12..14].copy_from_slice(&[8, 0]);
+        ours[14..34].copy_from_slice(&[0x45, 0, 0, 44, 0, 0, 0, 8, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        let mut theirs = ours.clone();
+        theirs[34 + 6] = 1;
+        assert!(in_later_fragment(&theirs, &ours));
+        theirs[34] = 1;
+        assert!(!in_later_fragment(&theirs, &ours), "more than that");
+        theirs[34] = 0;
+        ours[21] = 0;
+        theirs[21] = 0;
+        assert!(!in_later_fragment(&theirs, &ours), "no fragment");
+    }
 }

@@ -12,6 +12,7 @@ mod diff;
 mod flows;
 mod known;
 mod ovs;
+pub mod random;
 mod record;
 mod replay;
 

@@ -13,6 +13,8 @@ pub struct Answer {
     pub out: Vec<Frame>,
     /// What a command printed.
     pub text: String,
+    /// Whether it was refused.
+    pub refused: bool,
 }
 
 /// Sets the datapath up and goes through all inputs.
@@ -34,7 +36,7 @@ pub fn replay(recording: &Recording, ovs: &mut Ovs, tell: &mut dyn FnMut()) -> R
 
 fn one(input: &Input, ovs: &mut Ovs) -> Result<Answer, OvsError> {
     ovs.advance_to(input.time)?;
-    let mut text = String::new();
+    let (mut text, mut refused) = (String::new(), false);
     match &input.what {
         What::Frames(frames) => {
             for (port, frame) in frames {
@@ -43,16 +45,16 @@ fn one(input: &Input, ovs: &mut Ovs) -> Result<Answer, OvsError> {
         }
         What::Command { argv, .. } => {
             let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-            text = match ovs.command(&argv) {
-                Ok(text) => text,
+            (text, refused) = match ovs.command(&argv) {
+                Ok(text) => (text, false),
                 // As ours: what a command complains about is its text.
-                Err(OvsError::Refused { complaint, .. }) => complaint,
+                Err(OvsError::Refused { complaint, .. }) => (complaint, true),
                 Err(error) => return Err(error),
             };
             ovs.settle()?;
         }
     }
-    Ok(Answer { out: ovs.sent()?, text })
+    Ok(Answer { out: ovs.sent()?, text, refused })
 }
 
 /// A bridge as its section describes it.

@@ -330,7 +330,7 @@ impl Ofproto {
         }
         let out = self.translate_key(at, &key, now, false);
         let tag_is_open = self.flows.get(&flow).is_some_and(|info| info.tag_is_open);
-        let wanted = datapath_mask(&out.mask);
+        let wanted = packet_mask(&out.mask);
         let mut mask = *mask;
         if tag_is_open && out.mask.vlans[0].tci.get() != 0 {
             mask.vlans[0].tci.set(0);
@@ -398,11 +398,17 @@ fn is_tagged(key: &Flow) -> bool {
     key.vlans[0].tci.get() & VLAN_CFI != 0
 }
 
-/// The mask as the datapath is to have it.
-fn datapath_mask(mask: &Flow) -> Flow {
+/// What translation looked at of the packet itself.
+fn packet_mask(mask: &Flow) -> Flow {
     let mut mask = *mask;
     mask.in_port = u32::MAX;
     clear_non_packet_fields(&mut mask);
+    mask
+}
+
+/// The mask as the datapath is to have it.
+fn datapath_mask(mask: &Flow) -> Flow {
+    let mut mask = packet_mask(mask);
     require_no_vlan(&mut mask);
     mask
 }

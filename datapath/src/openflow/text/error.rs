@@ -207,6 +207,14 @@ pub enum ErrorKind {
         /// The field.
         field: String,
     },
+    /// A value with bits that its mask leaves out.
+    #[error("OFPBMC_BAD_WILDCARDS: {value} for field {field} has bits that its mask leaves out")]
+    BadWildcards {
+        /// The value and its mask.
+        value: String,
+        /// The field.
+        field: String,
+    },
     /// Bad brackets.
     #[error("{0}: syntax error expecting [] or [<bit>] or [<start>..<end>]")]
     SubfieldSyntax(String),
@@ -399,6 +407,11 @@ pub enum ErrorKind {
     /// Actions that do not suit the match, or wrong in themselves.
     #[error("actions are invalid with specified match ({0})")]
     BadActions(OfpError),
+    /// A field without the fields that say that packets have it.
+    #[error(
+        "OFPBMC_BAD_PREREQ: {0} means nothing with the rest of the match; match the protocol that has it too"
+    )]
+    Prerequisite(String),
     /// What no OpenFlow version can express.
     #[error("none of the usable flow formats ({usable}) is among the allowed flow formats ({allowed})")]
     NoProtocol {

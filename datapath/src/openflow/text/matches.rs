@@ -169,65 +169,6 @@ fn parse_range<'a>(
     Ok(())
 }
 
-/// What OpenFlow requires of a match as a whole: fields that mean nothing for the type of packet that it requires are taken
-/// away. Returns whether there were such.
-pub fn normalize(out: &mut Match) -> bool {
-    let before = out.mask;
-    let mask = &mut out.mask;
-    let flow = &out.flow;
-    let ethernet = mask.packet_type.get() == 0 || flow.packet_type.get() == packet_type::ETHERNET;
-    let l3 = mask.packet_type.get() == u32::MAX && flow.packet_type.get() >> 16 == packet_type::NS_ETHERTYPE;
-    let kind = match (ethernet, l3) {
-        (true, _) => flow.dl_type.get(),
-        (false, true) => flow.packet_type.get() as u16,
-        (false, false) => 0,
-    };
-    let arp = matches!(kind, ethertype::ARP | ethertype::RARP);
-    let (v4, v6) = (kind == ethertype::IPV4, kind == ethertype::IPV6);
-    let l4 = matches!(flow.nw_proto, ip_proto::TCP | ip_proto::UDP | ip_proto::SCTP);
-    let icmpv6 = v6 && flow.nw_proto == ip_proto::ICMPV6;
-    let ports = v4 && (l4 || flow.nw_proto == ip_proto::ICMP) || v6 && l4 || icmpv6;
-    let (solicit, advert) = (icmpv6 && flow.tp_src.get() == 135, icmpv6 && flow.tp_src.get() == 136);
-    if !ethernet {
-        mask.dl_src = MacAddr::ZERO;
-        mask.dl_dst = MacAddr::ZERO;
-    }
-    if !(v4 || arp) {
-        mask.nw_src.set(0);
-        mask.nw_dst.set(0);
-    }
-    if !ports {
-        mask.tp_src.set(0);
-        mask.tp_dst.set(0);
-    }
-    if !(v4 || v6 || arp) {
-        mask.nw_proto = 0;
-    }
-    if !(v4 || v6) {
-        mask.nw_tos = 0;
-        mask.nw_ttl = 0;
-    }
-    if !(arp || solicit) {
-        mask.arp_sha = MacAddr::ZERO;
-    }
-    if !(arp || advert) {
-        mask.arp_tha = MacAddr::ZERO;
-    }
-    if !v6 {
-        mask.ipv6_src = [0; 16];
-        mask.ipv6_dst = [0; 16];
-        mask.ipv6_label.set(0);
-    }
-    if !(solicit || advert) {
-        mask.nd_target = [0; 16];
-    }
-    if !ethertype::is_mpls(kind) {
-        mask.mpls_lse = Default::default();
-    }
-    out.flow = out.flow.masked(&out.mask);
-    before != out.mask
-}
-
 /// Writes a match, with its priority in front if that is given and not the default.
 pub(super) fn format(out: &mut String, rule: &Match, priority: Option<u16>, names: &dyn Names) {
     let mut text = MatchText { out, names, flow: &rule.flow, mask: &rule.mask };

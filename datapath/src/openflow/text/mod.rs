@@ -18,6 +18,7 @@ mod learn;
 mod matches;
 mod meter;
 mod names;
+mod normalize;
 mod rule;
 mod scan;
 #[cfg(test)]
@@ -27,9 +28,9 @@ mod value;
 pub(crate) use ct::{ALG_FTP, ALG_TFTP};
 pub use error::{ErrorKind, OfpError, TextError};
 pub use group::{group_to_text, parse_group_mod, parse_group_mod_line};
-pub use matches::normalize;
 pub use meter::{meter_to_text, parse_meter, parse_meter_id};
 pub use names::{Names, NoNames, format_port, parse_port};
+pub use normalize::normalize;
 pub(in crate::openflow) use value::{format as format_value, put_hex, put_subfield};
 
 pub(crate) use rule::seconds;

@@ -8,8 +8,9 @@ use super::actions::{ActionReader, Outer, unknown_port, unknown_table};
 use super::check::check;
 use super::error::{ErrorKind, Fault, OfpError, TextError};
 use super::format;
-use super::matches::{self, normalize};
+use super::matches;
 use super::names::{Names, format_table, parse_port, parse_table};
+use super::normalize::{check_prerequisites, leave_out_inexpressible, normalize};
 use super::scan::{KeyValue, KeyValues, c_int, trim_space, u16_of, u64_of};
 use crate::openflow::flow_mod::{DEFAULT_PRIORITY, FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::headers::{dl_type, ethertype};
@@ -25,7 +26,7 @@ pub struct ParsedFlowMod {
     /// Ways to express it in OpenFlow messages; never empty.
     pub protocols: Protocols,
     /// The match as it was written, if parts of it mean nothing for the packets that the rest lets through (a TCP port
-    /// without TCP). Those parts are not in [`Self::flow_mod`].
+    /// or flag without TCP). Those parts are not in [`Self::flow_mod`].
     pub normalized_from: Option<Box<Match>>,
 }
 
@@ -154,7 +155,10 @@ fn parse<'a>(line: &'a str, command: FlowModCommand, names: &dyn Names) -> Resul
         }
     }
     let before = out.rule_match.clone();
-    let normalized_from = normalize(&mut out.rule_match).then(|| Box::new(before));
+    normalize(&mut out.rule_match);
+    leave_out_inexpressible(&mut out.rule_match);
+    check_prerequisites(&out.rule_match).map_err(|kind| Fault::new(attributes, kind))?;
+    let normalized_from = (before.mask != out.rule_match.mask).then(|| Box::new(before));
     Ok(ParsedFlowMod { flow_mod: out, protocols, normalized_from })
 }
 

@@ -1,12 +1,15 @@
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
+use super::normalize::{check_prerequisites, leave_out_inexpressible};
 use super::*;
 use crate::openflow::action::*;
 use crate::openflow::field::{Field, FieldValue, Format, Prereq, Subfield};
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::{Bucket, GroupModCommand, GroupProps, GroupType};
+use crate::openflow::protocol::{OfVersion, Protocols};
 use crate::openflow::rule_match::Match;
+use crate::openflow::wire::received;
 use crate::types::{ConnZone, MacAddr, OfPort, TableId};
 
 fn rule(line: &str) -> Result<String, TextError> {
@@ -84,37 +87,42 @@ fn kinds() -> Vec<(&'static str, Vec<Prereq>)> {
 
 /// Matches, shown by their text.
 fn arb_match() -> impl Strategy<Value = Match> {
-    select(kinds()).prop_flat_map(|(text, prereqs)| {
-        let fits = |f: &Field| {
-            let prereq = f.info().prereq;
-            // Set by the kind of packet, or written as another field.
-            let fixed = matches!(f, Field::EthType | Field::PacketType | Field::NwProto | Field::InPortOxm);
-            let expressible = !f.info().nxm.is_empty() || matches!(f, Field::DlVlan | Field::DlVlanPcp);
-            !fixed && expressible && (prereq == Prereq::None || prereqs.contains(&prereq))
-        };
-        let fields: Vec<Field> = Field::all().filter(fits).collect();
-        subsequence(fields, 0..=6).prop_flat_map(move |fields| {
-            fields.into_iter().map(masked).collect::<Vec<_>>().prop_map(move |values| {
-                let mut out = parse_match(text, &NoNames).expect("a kind of packet");
-                for (field, value, mask) in values {
-                    if mask.is_zero() && !matches!(field, Field::TunMetadata(_)) {
-                        continue;
+    select(kinds())
+        .prop_flat_map(|(text, prereqs)| {
+            let fits = |f: &Field| {
+                let prereq = f.info().prereq;
+                // Set by the kind of packet, or written as another field.
+                let fixed =
+                    matches!(f, Field::EthType | Field::PacketType | Field::NwProto | Field::InPortOxm);
+                let expressible = !f.info().nxm.is_empty() || matches!(f, Field::DlVlan | Field::DlVlanPcp);
+                !fixed && expressible && (prereq == Prereq::None || prereqs.contains(&prereq))
+            };
+            let fields: Vec<Field> = Field::all().filter(fits).collect();
+            subsequence(fields, 0..=6).prop_flat_map(move |fields| {
+                fields.into_iter().map(masked).collect::<Vec<_>>().prop_map(move |values| {
+                    let mut out = parse_match(text, &NoNames).expect("a kind of packet");
+                    for (field, value, mask) in values {
+                        if mask.is_zero() && !matches!(field, Field::TunMetadata(_)) {
+                            continue;
+                        }
+                        if mask == FieldValue::ones(field.n_bits()) && !matches!(field, Field::TunMetadata(_))
+                        {
+                            out.set_exact(field, &value);
+                        } else {
+                            out.set(field, &value, &mask);
+                        }
+                        let prereq = field.info().prereq;
+                        if prereq != Prereq::None && out.mask.packet_type.get() == 0 {
+                            out.set_exact(Field::PacketType, &FieldValue::ZERO);
+                        }
                     }
-                    if mask == FieldValue::ones(field.n_bits()) && !matches!(field, Field::TunMetadata(_)) {
-                        out.set_exact(field, &value);
-                    } else {
-                        out.set(field, &value, &mask);
-                    }
-                    let prereq = field.info().prereq;
-                    if prereq != Prereq::None && out.mask.packet_type.get() == 0 {
-                        out.set_exact(Field::PacketType, &FieldValue::ZERO);
-                    }
-                }
-                normalize(&mut out);
-                out
+                    normalize(&mut out);
+                    leave_out_inexpressible(&mut out);
+                    out
+                })
             })
         })
-    })
+        .prop_filter("fields have what they need", |out| check_prerequisites(out).is_ok())
 }
 
 fn writable_sub(n_bits: u32) -> impl Strategy<Value = Subfield> {
@@ -461,6 +469,68 @@ fn parts_of_a_match_that_mean_nothing_are_taken_away() {
     assert_eq!(match_to_text(&parsed.flow_mod.rule_match, None, &NoNames), "in_port=1");
     let before = parsed.normalized_from.expect("normalized");
     assert_eq!(match_to_text(&before, None, &NoNames), "in_port=1,tp_dst=80");
+}
+
+#[test]
+fn fields_that_no_message_carries_are_taken_away() {
+    for (written, kept) in [
+        ("in_port=1,nw_frag=later", "in_port=1"),
+        ("ip,tcp_flags=+syn", "ip"),
+        ("icmp6,icmp_type=135,icmp_code=1,nd_target=::1", "icmp6,icmp_type=135,icmp_code=1"),
+        ("ct_state=+trk+est,ip,ct_tp_src=1", "ct_state=+est+trk,ip"),
+        ("tcp,tcp_flags=+syn,nw_frag=no", "tcp,nw_frag=no,tcp_flags=+syn"),
+    ] {
+        let line = format!("{written},actions=drop");
+        let parsed = parse_flow_mod(&line, FlowModCommand::Add, &NoNames).expect("parses");
+        assert_eq!(match_to_text(&parsed.flow_mod.rule_match, None, &NoNames), kept);
+        let all_kept = written.matches(',').count() == kept.matches(',').count();
+        assert_eq!(parsed.normalized_from.is_none(), all_kept, "{written}");
+    }
+}
+
+#[test]
+fn fields_without_what_they_need_are_refused() {
+    for (line, field) in [
+        ("tcp,nw_frag=later,tp_src=1", "tcp_src"),
+        ("udp6,nw_frag=later,tp_dst=1", "udp_dst"),
+        ("tcp,nw_frag=later,tcp_flags=+syn", "tcp_flags"),
+        ("nsh_spi=1", "nsh_spi"),
+        ("ip,ct_nw_src=1.2.3.4", "ct_nw_src"),
+        ("ct_state=+trk,ip,ct_nw_dst=1.2.3.4", "ct_nw_dst"),
+        ("packet_type=(1,0x800),vlan_tci=0x1001", "vlan_tci"),
+    ] {
+        let error = parse_flow_mod(&format!("{line},actions=drop"), FlowModCommand::Add, &NoNames);
+        let expected = ErrorKind::Prerequisite(field.to_owned());
+        assert_eq!(error.map(|_| ()).map_err(|error| error.kind), Err(expected), "{line}");
+    }
+    for good in [
+        "tcp,nw_frag=not_later,tp_src=1",
+        "ct_state=+trk-inv,ip,ct_nw_src=1.2.3.4",
+        "dl_type=0x894f,nsh_si=1",
+    ] {
+        assert!(
+            parse_flow_mod(&format!("{good},actions=drop"), FlowModCommand::Add, &NoNames).is_ok(),
+            "{good}"
+        );
+    }
+}
+
+#[test]
+fn bits_beside_a_mask_are_forgotten_by_old_versions_and_refused_by_new_ones() {
+    let parse = |line: &str| parse_flow_mod(line, FlowModCommand::Add, &NoNames);
+    let text = "set_field:02:00:00:00:00:07/00:00:00:00:00:ff->eth_src";
+    let parsed = parse(&format!("actions={text}")).expect("parses");
+    assert!(
+        !parsed.protocols.intersects(Protocols::OF15_UP) && parsed.protocols.intersects(Protocols::OF10_ANY)
+    );
+    assert_eq!(RuleText::of(&parsed.flow_mod).to_text(None, &NoNames), format!("actions={text}"));
+    // The action of OpenFlow 1.0 has no mask: Open vSwitch's commands send all of the value.
+    let sent = received(OfVersion::Of10, &parsed.flow_mod.actions, &parsed.flow_mod.rule_match);
+    assert_eq!(actions_to_text(&sent, &NoNames), "mod_dl_src:02:00:00:00:00:07");
+    let sent = received(OfVersion::Of13, &parsed.flow_mod.actions, &parsed.flow_mod.rule_match);
+    assert_eq!(actions_to_text(&sent, &NoNames), "load:0x7->NXM_OF_ETH_SRC[0..7]");
+    let refused = parse("dl_type=0x894f,actions=set_field:0x3/0x1->nsh_flags").map_err(|error| error.kind);
+    assert!(matches!(refused, Err(ErrorKind::BadWildcards { .. })), "{refused:?}");
 }
 
 #[test]

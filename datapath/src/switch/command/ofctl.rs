@@ -12,6 +12,8 @@ use crate::openflow::field::Field;
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::{GroupMod, GroupModCommand};
 use crate::openflow::protocol::{OfVersion, Protocols};
+use crate::openflow::text::OfpError;
+use crate::openflow::text::check::check;
 use crate::openflow::text::{
     Names, NoNames, RuleStats, RuleText, TextError, field_by_name, group_to_text, parse_flow_mod,
     parse_group_mod, parse_port,
@@ -119,6 +121,11 @@ impl Switch {
     ) -> Result<(), CommandError> {
         change.actions = received(version, &change.actions, &change.rule_match);
         change.rule_match = received_match(version, &change.rule_match);
+        // In the words of that version an action may need what the rule does not establish.
+        let usable = check(&change.actions, &change.rule_match, change.table);
+        if !usable.is_ok_and(|usable| usable.intersects(version.protocols())) {
+            return Err(refused(format!("ovs-ofctl: {}", OfpError::MatchInconsistent)));
+        }
         self.ofproto_mut().flow_mod(id, &change, now).map(drop).map_err(ofctl_error)
     }
 

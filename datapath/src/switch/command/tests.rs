@@ -37,6 +37,16 @@ fn a_chain_is_carried_out_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_rule_is_refused_that_means_nothing_in_the_words_of_its_version() {
+    let mut switch = switch();
+    // In OpenFlow 1.0 the TTL is set by a load, which needs IP; behind an MPLS label there is none.
+    let rule = "ip,actions=push_mpls:0x8847,mod_nw_ttl:7";
+    let error = refusal(&mut switch, &["ovs-ofctl", "add-flow", "br0", rule]);
+    assert_eq!(error.to_string(), "ovs-ofctl: OFPBAC_MATCH_INCONSISTENT");
+    assert!(ok(&mut switch, "ovs-ofctl --no-stats dump-flows br0").is_empty());
+}
+
+#[test]
 fn a_wrong_rule_or_flow_points_at_its_word() {
     let mut switch = switch();
     let place = |error: CommandError| match error {

@@ -101,6 +101,21 @@ fn the_last_change_too_is_followed_once_settled() {
 }
 
 #[test]
+fn a_flow_that_is_narrower_than_need_be_stays() {
+    let (mut switch, [p1, ..]) = learning_switch();
+    let add = ["ovs-ofctl", "add-flow", "br0", "dl_vlan_pcp=3,actions=drop"];
+    switch.command(Time::ZERO, &["ovs-ofctl", "del-flows", "br0"]).unwrap();
+    switch.command(Time::ZERO, &add).unwrap();
+    let mut tagged = frame(1, 2);
+    tagged.splice(12..12, [0x81, 0, 0, 20]);
+    send(&mut switch, p1, &tagged, Time::ZERO);
+    // Without that rule nobody looks at the tag any more.
+    switch.command(Time::ZERO, &["ovs-ofctl", "del-flows", "br0"]).unwrap();
+    switch.settle(Time::ZERO, &mut Off);
+    assert_eq!(switch.datapath().flows().len(), 1);
+}
+
+#[test]
 fn idle_flows_go_and_used_ones_keep_addresses() {
     let (mut switch, [p1, p2, _]) = learning_switch();
     send(&mut switch, p1, &frame(1, 2), Time::ZERO);
