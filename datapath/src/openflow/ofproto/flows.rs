@@ -122,7 +122,7 @@ impl Ofproto {
         };
         self.learn_all(&out.cache, request.now);
         self.credit_all(&out.cache, &credit, true, request.now);
-        let mask = datapath_mask(&out.mask);
+        let mask = datapath_mask(request.key, &out.mask);
         let actions = installed_actions(&out);
         self.last_ticket += 1;
         let ticket = self.last_ticket;
@@ -406,10 +406,15 @@ fn packet_mask(mask: &Flow) -> Flow {
     mask
 }
 
-/// The mask as the datapath is to have it.
-fn datapath_mask(mask: &Flow) -> Flow {
+/// The mask as the datapath is to have it for a packet with this key. The types of tags are always matched.
+fn datapath_mask(key: &Flow, mask: &Flow) -> Flow {
     let mut mask = packet_mask(mask);
     require_no_vlan(&mut mask);
+    for (tag, mask) in key.vlans.iter().zip(&mut mask.vlans) {
+        if tag.tci.get() & VLAN_CFI != 0 {
+            mask.tpid.set(u16::MAX);
+        }
+    }
     mask
 }
 

@@ -116,6 +116,17 @@ fn a_flow_that_is_narrower_than_need_be_stays() {
 }
 
 #[test]
+fn tags_of_another_type_have_a_flow_of_their_own() {
+    let (mut switch, [p1, ..]) = learning_switch();
+    for kind in [[0x81, 0], [0x88, 0xa8]] {
+        let mut tagged = frame(1, 2);
+        tagged.splice(12..12, [kind[0], kind[1], 0, 20]);
+        send(&mut switch, p1, &tagged, Time::ZERO);
+    }
+    assert_eq!(switch.datapath().flows().len(), 2);
+}
+
+#[test]
 fn idle_flows_go_and_used_ones_keep_addresses() {
     let (mut switch, [p1, p2, _]) = learning_switch();
     send(&mut switch, p1, &frame(1, 2), Time::ZERO);
