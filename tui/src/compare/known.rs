@@ -3,6 +3,9 @@
 use super::diff::{Difference, Place};
 use super::ovs::Version;
 
+/// The port for FTP's commands.
+const FTP: u16 = 21;
+
 /// One fault of Open vSwitch.
 struct Known {
     /// First version that does not have it, if any has.
@@ -13,7 +16,7 @@ struct Known {
     why: &'static str,
 }
 
-const LIST: [Known; 2] = [
+const LIST: [Known; 3] = [
     Known {
         fixed_in: Some(Version(3, 5, 0)),
         is: |difference| difference.place == Place::Flows && without_ipv6_prefixes(&difference.detail),
@@ -25,6 +28,13 @@ const LIST: [Known; 2] = [
             difference.frames.as_ref().is_some_and(|[theirs, ours]| in_later_fragment(theirs, ours))
         },
         why: "a later fragment's payload is changed as if it began with a transport header",
+    },
+    Known {
+        fixed_in: None,
+        is: |difference| {
+            difference.frames.as_ref().is_some_and(|[theirs, ours]| is_ftp_control(theirs, ours))
+        },
+        why: "packets of dummy ports have no room for a longer FTP command, so none is written in its place",
     },
 ];
 
@@ -67,6 +77,26 @@ fn in_later_fragment(theirs: &[u8], ours: &[u8]) -> bool {
         && same(at + 2..ours.len())
 }
 
+/// Whether two frames are of the same connection for FTP's commands, and have the same flags.
+fn is_ftp_control(theirs: &[u8], ours: &[u8]) -> bool {
+    let what = |frame: &[u8]| {
+        let sliced = etherparse::SlicedPacket::from_ethernet(frame).ok()?;
+        let tcp = match &sliced.transport {
+            Some(etherparse::TransportSlice::Tcp(tcp)) => tcp,
+            _ => return None,
+        };
+        let ports = (tcp.source_port(), tcp.destination_port());
+        let network = match &sliced.net {
+            Some(etherparse::NetSlice::Ipv4(ipv4)) => ipv4.header().slice()[12..20].to_vec(),
+            Some(etherparse::NetSlice::Ipv6(ipv6)) => ipv6.header().slice()[8..40].to_vec(),
+            _ => return None,
+        };
+        let flags = tcp.slice().get(13).copied();
+        (ports.0 == FTP || ports.1 == FTP).then_some((ports, network, flags))
+    };
+    what(theirs).is_some_and(|theirs| what(ours) == Some(theirs))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +135,25 @@ mod tests {
         ours[21] = 0;
         theirs[21] = 0;
         assert!(!in_later_fragment(&theirs, &ours), "no fragment");
+    }
+
+    #[test]
+    fn rewritten_ftp_commands_are_known() {
+        let mut theirs = vec![0; 14 + 20 + 20];
+        theirs[12..14].copy_from_slice(&[8, 0]);
+        theirs[14..34].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        theirs[36..38].copy_from_slice(&[0, 21]);
+        theirs[46] = 5 << 4;
+        let mut ours = theirs.clone();
+        ours[41] = 1;
+        assert!(is_ftp_control(&theirs, &ours));
+        ours[33] = 3;
+        assert!(!is_ftp_control(&theirs, &ours), "another address");
+        ours[33] = 2;
+        ours[47] = 2;
+        assert!(!is_ftp_control(&theirs, &ours), "other flags");
+        ours[47] = 0;
+        [theirs[37], ours[37]] = [80; 2];
+        assert!(!is_ftp_control(&theirs, &ours), "no FTP");
     }
 }

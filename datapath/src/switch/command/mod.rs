@@ -93,7 +93,7 @@ impl Switch {
         argv: &[&str],
         files: &mut FileReader<'_>,
     ) -> Result<String, CommandError> {
-        match parse(argv)? {
+        let text = match parse(argv)? {
             Command::Vsctl(call) => {
                 // All of a chain, or nothing.
                 let mut next = self.clone();
@@ -101,10 +101,13 @@ impl Switch {
                 if !call.dry_run {
                     *self = next;
                 }
-                Ok(text)
+                text
             }
-            Command::Ofctl(call) => self.ofctl(&call, files, now),
-            Command::Appctl(call) => self.appctl(&call, now),
-        }
+            Command::Ofctl(call) => self.ofctl(&call, files, now)?,
+            Command::Appctl(call) => self.appctl(&call, now)?,
+        };
+        // Datapath flows follow in time, even if no packet comes.
+        self.note_changes(now);
+        Ok(text)
     }
 }

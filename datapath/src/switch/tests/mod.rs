@@ -101,6 +101,19 @@ fn the_last_change_too_is_followed_once_settled() {
 }
 
 #[test]
+fn a_command_reaches_flows_in_time_without_packets() {
+    let (mut switch, [p1, ..]) = learning_switch();
+    send(&mut switch, p1, &frame(1, 2), Time::ZERO);
+    let at = Time::from_millis(1000);
+    switch.settle(at, &mut Off);
+    switch.command(at, &["ovs-ofctl", "add-flow", "br0", "dl_type=0x88b5,actions=drop"]).unwrap();
+    let due = switch.next_wakeup().unwrap();
+    assert_eq!(due, at + SwitchConfig::default().max_revalidator);
+    switch.run(due, &mut Off);
+    assert_eq!(switch.datapath().flows().iter().next().unwrap().actions, [Action::Drop(0)]);
+}
+
+#[test]
 fn a_flow_that_is_narrower_than_need_be_stays() {
     let (mut switch, [p1, ..]) = learning_switch();
     let add = ["ovs-ofctl", "add-flow", "br0", "dl_vlan_pcp=3,actions=drop"];

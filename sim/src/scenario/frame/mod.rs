@@ -24,6 +24,7 @@
 //!        | "gre" [ "key" N ]                                      after ipv4 or ipv6
 //!        | N "bytes"                                              0x00, 0x01, ... as payload
 //!        | "hex" DIGITS
+//!        | "line" WORD { WORD }                                   the words with one space between them, CR and LF
 //! FLAG   = "fin" | "syn" | "rst" | "psh" | "ack" | "urg" | "ece" | "cwr"          default syn
 //! ```
 //!
@@ -177,12 +178,13 @@ fn layer(words: &mut Words<'_>) -> Result<Layer, FrameError> {
             Layer::Gre { key: options.get(0).map(|key| key as u32) }
         }
         "hex" => Layer::Bytes(hex(words)?),
+        "line" => Layer::Bytes(line(words)?),
         count if count.starts_with(|c: char| c.is_ascii_digit()) => bytes(words, count)?,
         other => {
             let mut error = words.error(format!("{other:?} is no layer"));
             error.help = Some(match suggest(other, NAMES) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("layers: {}, `16 bytes`, `hex 00ff`", NAMES.join(", ")),
+                None => format!("layers: {}, `16 bytes`, `hex 00ff`, `line USER me`", NAMES.join(", ")),
             });
             return Err(error);
         }
@@ -300,6 +302,17 @@ fn hex(words: &mut Words<'_>) -> Result<Vec<u8>, FrameError> {
         return Err(error(words.span(), "an odd number of hexadecimal digits"));
     }
     Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+/// A line of a text protocol.
+fn line(words: &mut Words<'_>) -> Result<Vec<u8>, FrameError> {
+    let mut text = words.next("a word")?.to_owned();
+    while let Some(word) = words.maybe() {
+        text.push(' ');
+        text.push_str(word);
+    }
+    text.push_str("\r\n");
+    Ok(text.into_bytes())
 }
 
 fn bytes(words: &mut Words<'_>, count: &str) -> Result<Layer, FrameError> {

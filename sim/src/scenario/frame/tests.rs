@@ -50,6 +50,14 @@ fn tunnels_and_oddities() {
 }
 
 #[test]
+fn lines_of_text_protocols() {
+    let base = format!("{ETH} / ipv4 1.1.1.1 > 1.1.1.2 / tcp 1 > 21 flags psh,ack");
+    let frame = parse(&format!("{base} / line PORT  10,0,0,1,4,1")).unwrap();
+    assert_eq!(&frame[54..], b"PORT 10,0,0,1,4,1\r\n");
+    assert_eq!(parse(&format!("{base} / line")).unwrap_err().to_string(), "a word is missing here");
+}
+
+#[test]
 fn errors_point_at_the_word() {
     let text = format!("{ETH} / ipv4 10.0.0.1 > 10.0.0.2 tll 64");
     let error = parse(&text).unwrap_err();
