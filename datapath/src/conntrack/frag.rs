@@ -4,6 +4,8 @@
 //! (there the Ethernet header counts).
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::CS_INVALID;
 use super::key::{Network, ipv4_header_valid, network};
@@ -141,6 +143,34 @@ impl Fragments {
     /// Counts, of IPv4 and of IPv6.
     pub fn counters(&self) -> &[FragCounters; 2] {
         &self.counters
+    }
+
+    /// The datagrams that wait, one a line (`ipf-get-status -m`).
+    pub fn text(&self) -> String {
+        let mut out = String::from("\n        Fragment Lists:\n\n");
+        for (key, list) in &self.lists {
+            let (kind, [src, dst]) = match key.ipv6 {
+                true => (0x86dd, [key.src, key.dst].map(|addr| IpAddr::from(Ipv6Addr::from(addr)))),
+                false => (0x800, [key.src, key.dst].map(|[a, b, c, d, ..]| Ipv4Addr::new(a, b, c, d).into())),
+            };
+            let Key { recirc_id, id, zone, proto, .. } = key;
+            let first = list.fragments.first().is_some_and(|fragment| fragment.start == 0);
+            let state = match (list.failed, first, list.last_seen) {
+                (true, _, _) => "reassemble fail",
+                (_, true, true) => "first/last frag",
+                (_, true, false) => "first frag",
+                (_, false, true) => "last frag",
+                (_, false, false) => "other frag",
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                out,
+                "(src={src},dst={dst},recirc_id={recirc_id},ip_id={id},dl_type={kind:#x},zone={zone},nw_proto={proto},\
+                 num_fragments={},state={state})",
+                list.fragments.len()
+            );
+        }
+        out
     }
 
     /// Takes a packet in, if it is a fragment.

@@ -18,6 +18,7 @@ pub mod tunnel;
 pub mod value;
 pub mod wire;
 pub mod xlate;
+pub mod zones;
 
 pub use action::{OfAction, OfActions};
 pub use field::{Field, FieldValue, Subfield};

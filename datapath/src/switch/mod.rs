@@ -65,6 +65,8 @@ pub struct Switch {
     /// Ports that the datapath does not know as such: those that only lead to another bridge, and those of tunnels.
     virtual_ports: BTreeMap<String, SwitchPort>,
     revalidator: revalidate::Revalidator,
+    /// Limits of connection tracking that the database has, by zone; that of `None` is the default.
+    zone_limits: BTreeMap<Option<u16>, u32>,
 }
 
 impl Switch {
@@ -77,6 +79,7 @@ impl Switch {
             ports: BTreeMap::new(),
             virtual_ports: BTreeMap::new(),
             revalidator: revalidate::Revalidator::default(),
+            zone_limits: BTreeMap::new(),
         }
     }
 
@@ -188,6 +191,7 @@ impl Switch {
         self.credit(now);
         self.expire_flows(now, trace);
         self.dp.run(now, trace);
+        self.clean_policies(now);
         self.of.run(now);
         self.revalidate_if_needed(now, trace);
     }

@@ -520,11 +520,12 @@ fn dpctl(args: &Args<'_>, name: &Word, words: &mut Vec<Word>) -> Result<Verb, Pa
 }
 
 /// Commands on connections and fragments.
-const CONNTRACK: [&str; 20] = [
+const CONNTRACK: [&str; 21] = [
     "dump-conntrack",
     "dump-conntrack-exp",
     "flush-conntrack",
     "ct-stats-show",
+    "ct-bkts",
     "ct-set-maxconns",
     "ct-get-maxconns",
     "ct-get-nconns",

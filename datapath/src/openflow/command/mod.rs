@@ -12,6 +12,7 @@ pub mod schema;
 #[cfg(test)]
 mod tests;
 pub mod vsctl;
+pub mod zone;
 
 pub use appctl::Appctl;
 pub use args::Word;

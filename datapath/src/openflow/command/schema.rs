@@ -15,20 +15,23 @@ pub enum Table {
     Interface,
     /// Flow tables with settings.
     FlowTable,
+    /// Datapaths, by type.
+    Datapath,
 }
 
 impl Table {
     /// Every table, with its name.
-    pub const ALL: [(Self, &'static str); 5] = [
+    pub const ALL: [(Self, &'static str); 6] = [
         (Self::OpenVSwitch, "Open_vSwitch"),
         (Self::Bridge, "Bridge"),
         (Self::Port, "Port"),
         (Self::Interface, "Interface"),
         (Self::FlowTable, "Flow_Table"),
+        (Self::Datapath, "Datapath"),
     ];
 
     /// Tables of Open vSwitch that this switch does not have.
-    pub const UNSUPPORTED: [&'static str; 13] = [
+    pub const UNSUPPORTED: [&'static str; 12] = [
         "Mirror",
         "QoS",
         "Queue",
@@ -39,7 +42,6 @@ impl Table {
         "Controller",
         "Manager",
         "SSL",
-        "Datapath",
         "CT_Zone",
         "CT_Timeout_Policy",
     ];
@@ -57,6 +59,7 @@ impl Table {
             Self::Port => PORT,
             Self::Interface => INTERFACE,
             Self::FlowTable => FLOW_TABLE,
+            Self::Datapath => DATAPATH,
         }
     }
 
@@ -142,6 +145,8 @@ static OPEN_VSWITCH: &[Column] = &[
     column("bridges", Ref(Table::Bridge), Set, Live),
     column("cur_cfg", ANY_INT, One, Status),
     column("datapath_types", Str, Set, Status),
+    // The one that there is goes by the name of each type.
+    column("datapaths", Str, Map, Inert),
     column("db_version", Str, Optional, Inert),
     column("dpdk_initialized", Bool, One, Status),
     column("dpdk_version", Str, Optional, Status),
@@ -251,6 +256,14 @@ static FLOW_TABLE: &[Column] = &[
     column("name", Str, Optional, Live),
     column("overflow_policy", Enum(&["evict", "refuse"]), Optional, DefaultOnly),
     column("prefixes", Str, Set, Live),
+];
+
+static DATAPATH: &[Column] = &[
+    column("capabilities", Str, Map, Status),
+    column("ct_zone_default_limit", Int(0, u32::MAX as i64), Optional, DefaultOnly),
+    column("ct_zones", Str, IntMap, DefaultOnly),
+    column("datapath_version", Str, One, Inert),
+    column("external_ids", Str, Map, Inert),
 ];
 
 /// Keys of a map column, each with what setting it does; keys ending in `*` stand for all that begin so.

@@ -6,6 +6,7 @@ use super::args::{Args, Opt, Word};
 use super::datum::{self, Atom, Datum};
 use super::error::{ParseError, ParseErrorKind};
 use super::schema::{Column, Effect, Shape, Table, key_effect};
+use super::zone::{self, ZoneCommand};
 
 /// A call of ovs-vsctl: commands that are carried out together or not at all.
 #[derive(Clone, Debug)]
@@ -118,6 +119,8 @@ pub enum Verb {
         /// `--all`.
         all: bool,
     },
+    /// Something about zones of connection tracking.
+    Zone(ZoneCommand),
     /// Wait until a record meets conditions: it must at once.
     WaitUntil(Record, Vec<Condition>),
 }
@@ -322,7 +325,10 @@ fn verb(args: &mut Args<'_>, name: &Word, all: bool) -> Result<Verb, ParseError>
                 None => Verb::DelPort { bridge: None, port: first },
             }
         }
-        _ => return database_verb(args, name, all),
+        other => match zone::parse(args, other)? {
+            Some(zone) => Verb::Zone(zone),
+            None => return database_verb(args, name, all),
+        },
     };
     Ok(verb)
 }
@@ -408,7 +414,7 @@ fn database_verb(args: &mut Args<'_>, name: &Word, all: bool) -> Result<Verb, Pa
 }
 
 /// Commands of Open vSwitch that this switch does not have.
-const UNSUPPORTED: [&str; 25] = [
+const UNSUPPORTED: [&str; 19] = [
     "emer-reset",
     "add-bond-iface",
     "del-bond-iface",
@@ -426,14 +432,8 @@ const UNSUPPORTED: [&str; 25] = [
     "get-aa-mapping",
     "add-aa-mapping",
     "del-aa-mapping",
-    "add-zone-tp",
-    "del-zone-tp",
-    "list-zone-tp",
     "add-dp-cap",
     "list-dp-cap",
-    "set-zone-limit",
-    "del-zone-limit",
-    "list-zone-limits",
 ];
 
 fn table(args: &mut Args<'_>) -> Result<Table, ParseError> {

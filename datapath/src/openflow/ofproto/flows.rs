@@ -383,7 +383,7 @@ impl Ofproto {
     pub fn next_wakeup(&self) -> Option<Time> {
         let macs = self.learning.tables.values().filter_map(|table| table.next_wakeup());
         let rules = self.bridges.values().filter_map(|bridge| bridge.next_expiry(&self.rule_stats));
-        macs.chain(rules).chain(self.neighbors.next_wakeup()).min()
+        macs.chain(rules).chain(self.neighbors.next_wakeup()).chain(self.zones().next_wakeup()).min()
     }
 }
 

@@ -29,6 +29,7 @@ use super::recirc::RecircPool;
 use super::tunnel::Tunnels;
 use super::tunnel::neighbor::Neighbors;
 use super::xlate::{Bridges, Cached, Effects};
+use super::zones::ZonePolicies;
 use crate::pipeline::Injection;
 use crate::trace::FlowId;
 use crate::types::{MacAddr, OfPort, PortNo, RecircId, TableId, Time};
@@ -103,6 +104,7 @@ pub struct Ofproto {
     pending: BTreeMap<u64, FlowInfo>,
     last_ticket: u64,
     tunnels: Arc<Tunnels>,
+    zones: Arc<ZonePolicies>,
     neighbors: Neighbors,
     /// Packets that translation made, until the datapath takes them.
     outbox: Vec<Injection>,
@@ -228,6 +230,25 @@ impl Ofproto {
         Arc::make_mut(&mut self.tunnels)
     }
 
+    /// Timeout policies of the zones of connection tracking.
+    pub fn zones(&self) -> &ZonePolicies {
+        &self.zones
+    }
+
+    /// The same, to change.
+    pub fn zones_mut(&mut self) -> &mut ZonePolicies {
+        self.changed = true;
+        Arc::make_mut(&mut self.zones)
+    }
+
+    /// The policies, by number, that the datapath is to forget now.
+    pub fn clean_zone_policies(&mut self, now: Time) -> Vec<u32> {
+        match self.zones.next_wakeup() {
+            Some(at) if at <= now => Arc::make_mut(&mut self.zones).run(now),
+            Some(_) | None => Vec::new(),
+        }
+    }
+
     /// Neighbours of the underlay.
     pub fn neighbors(&self) -> &Neighbors {
         &self.neighbors
@@ -243,6 +264,7 @@ impl Ofproto {
             learning: &mut self.learning,
             recircs: &mut self.recircs,
             neighbors: &mut self.neighbors,
+            zones: &self.zones,
             may_learn,
             transient_ids,
         };

@@ -32,6 +32,8 @@ impl Ctx<'_, '_> {
         // These tell what to write by the mask that they leave.
         self.do_actions(ActionList::Plain(&ct.exec), last, false);
         let (mark, label) = (self.wc.ct_mark, self.wc.ct_label.get());
+        // As in OVS this wildcards the protocol: packets of one without timeouts may name a policy, and it changes nothing.
+        let policy = ct.commit.then(|| self.effects.zones.of(zone, self.flow.nw_proto)).flatten();
         self.actions.push(Action::Ct(Box::new(Ct {
             commit: ct.commit && !ct.force,
             force: ct.commit && ct.force,
@@ -43,7 +45,7 @@ impl Ctx<'_, '_> {
                 ALG_TFTP => Some("tftp".to_owned()),
                 _ => None,
             },
-            timeout: None,
+            timeout: policy.map(|id| id.to_string()),
             nat: self.nat.take().as_ref().map(nat),
         })));
         (self.wc.ct_label, self.wc.ct_mark) = (old_label, old_mark);

@@ -19,6 +19,7 @@ use crate::openflow::recirc::{FrozenAction, FrozenState, RecircPool, StackItem};
 use crate::openflow::tunnel::Tunnels;
 use crate::openflow::tunnel::neighbor::Neighbors;
 use crate::openflow::tunnel::request::NeighborRequest;
+use crate::openflow::zones::ZonePolicies;
 use crate::types::{OfPort, RecircId, TableId, Time};
 
 /// Nested resubmits to the same or an earlier table, groups and patch ports (OVS `MAX_DEPTH`).
@@ -41,6 +42,8 @@ pub(crate) struct Effects<'a> {
     pub(crate) recircs: &'a mut RecircPool,
     /// Neighbours of the underlay.
     pub(crate) neighbors: &'a mut Neighbors,
+    /// Timeout policies of the zones of connection tracking.
+    pub(crate) zones: &'a ZonePolicies,
     /// Learn from the packet.
     pub(crate) may_learn: bool,
     /// Recirculation ids that are new are taken back afterwards.

@@ -44,6 +44,7 @@ impl Switch {
             "dump-conntrack" => self.dump_conntrack(&words, now),
             "dump-conntrack-exp" => zone_only(&words).map(|zone| self.dp.conntrack().expectations_text(zone)),
             "flush-conntrack" => self.flush_conntrack(&words, now),
+            "ct-bkts" => self.conntrack_buckets(&words, now),
             "ct-stats-show" => self.conntrack_stats(&words, now),
             "ct-set-limits" | "ct-del-limits" | "ct-get-limits" => self.zone_limits(name, &words),
             "ipf-set-enabled" | "ipf-set-disabled" | "ipf-set-min-frag" | "ipf-set-max-nfrags"
@@ -93,6 +94,7 @@ impl Switch {
         if words.is_empty() {
             return Err(refused("too few arguments"));
         }
+        let protected = self.zone_limits_are_protected();
         let limits = &mut self.dp.conntrack_mut().limits;
         // All of a command, or nothing.
         let mut next = limits.clone();
@@ -114,6 +116,12 @@ impl Switch {
                 none_left(rest)?;
                 parse_zones(zones)?.into_iter().for_each(|zone| next.delete(zone));
             }
+        }
+        if protected {
+            let verb = if name == "ct-set-limits" { "set-zone-limit" } else { "del-zone-limit" };
+            return Err(refused(format!(
+                "the zone limits are set via database, use 'ovs-vsctl {verb} <...>' instead."
+            )));
         }
         *limits = next;
         Ok(String::new())
@@ -177,7 +185,8 @@ impl Switch {
         let version = |word: Option<&&str>| match word.copied() {
             Some("v4") => Ok(0),
             Some("v6") => Ok(1),
-            _ => Err(refused("invalid IP version: use v4 or v6")),
+            Some(other) => Err(refused(format!("{other}: parameter missing: v4 for IPv4 or v6 for IPv6"))),
+            None => Err(refused("parameter missing: v4 for IPv4 or v6 for IPv6")),
         };
         match name {
             "ipf-set-enabled" | "ipf-set-disabled" => {
@@ -192,7 +201,9 @@ impl Switch {
                 let at = version(words.first())?;
                 let size: u32 = number(words.get(1).copied().unwrap_or(""), "minimum fragment size")?;
                 if size < MIN_FRAGMENT {
-                    return Err(refused("setting minimum fragment size failed"));
+                    return Err(refused(format!(
+                        "{size}: requested minimum fragment size too small; see documentation"
+                    )));
                 }
                 fragments.config[at].min_size = size;
                 Ok("setting minimum fragment size successful".to_owned())
@@ -200,12 +211,17 @@ impl Switch {
             "ipf-set-max-nfrags" => {
                 let max: u32 = number(words.first().copied().unwrap_or(""), "max-nfrags")?;
                 if max > MAX_FRAGMENTS {
-                    return Err(refused("ipf-set-max-nfrags failed"));
+                    return Err(refused(format!("{max}: setting maximum fragments failed")));
                 }
                 fragments.max = max;
                 Ok("setting maximum fragments successful".to_owned())
             }
-            _ => Ok(self.fragments_text()),
+            _ => {
+                let verbose = matches!(words.first(), Some(&("-m" | "--more")));
+                none_left(words.get(usize::from(verbose)..).unwrap_or_default())?;
+                let lists = if verbose { self.dp.conntrack().fragments.text() } else { String::new() };
+                Ok(self.fragments_text() + &lists)
+            }
         }
     }
 
@@ -229,6 +245,29 @@ impl Switch {
             line(&format!("{name} frags purged"), purged);
         }
         format!("        Fragmentation Module Status\n        ---------------------------\n{text}")
+    }
+}
+
+impl Switch {
+    /// As in newest Open vSwitch, there is one bucket.
+    fn conntrack_buckets(&self, words: &[&str], now: Time) -> Result<String, CommandError> {
+        let above: u16 = match words {
+            [] => 0,
+            [word, rest @ ..] => {
+                none_left(rest)?;
+                let above = word.strip_prefix("gt=").and_then(|number| number.parse().ok());
+                above.ok_or_else(|| refused(format!("takes no argument '{word}'")))?
+            }
+        };
+        let n = self.dp.conntrack().conns(now).len();
+        let mut text = format!("Total Buckets: 1\nCurrent Connections: {n}\n\n");
+        if n > 0 {
+            let rule = format!("+{:->11}+{:->41}+", "", "");
+            let count = if n > usize::from(above) { n.to_string() } else { ".".to_owned() };
+            let title = "         Connections per Buckets         ";
+            text += &format!("{rule}\n|  Buckets  |{title}|\n{rule}\n   0..  7   | {count:>5}\n\n");
+        }
+        Ok(text)
     }
 }
 
@@ -259,8 +298,8 @@ fn zone_and_limit(word: &str) -> Result<(u16, u32), CommandError> {
 
 /// `zone=N[,N]...`.
 fn parse_zones(word: &str) -> Result<Vec<u16>, CommandError> {
-    let list = word.strip_prefix("zone=").ok_or_else(|| refused("invalid argument"))?;
-    list.split(',').map(|zone| zone.parse().map_err(|_| refused("invalid zone"))).collect()
+    let list = word.strip_prefix("zone=").ok_or_else(|| refused(format!("invalid argument {word}")))?;
+    list.split(',').map(|zone| zone.parse().map_err(|_| refused(format!("invalid zone {zone}")))).collect()
 }
 
 /// `[zone=N] [mark=M[/MASK]] [labels=L[/MASK]] [ORIGINAL [REPLY]]`.

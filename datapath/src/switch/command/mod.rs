@@ -19,6 +19,7 @@ mod tests;
 mod tunnel;
 mod vsctl;
 mod vsctl_change;
+mod zones;
 
 use thiserror::Error;
 

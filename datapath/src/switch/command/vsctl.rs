@@ -123,6 +123,9 @@ impl Switch {
                 self.bridge_id(&name.text).map_err(refused)?;
                 return Ok(format!("{}\n", name.text));
             }
+            Verb::Zone(zone) => return self.zone_command(zone, command, now),
+            // It is there; the record is only how it is named.
+            Verb::Create(Table::Datapath, _) => {}
             Verb::Show
             | Verb::AddBond { .. }
             | Verb::List(..)
@@ -231,7 +234,10 @@ impl Switch {
                         None => self.change_port(name, |spec| apply(spec, setting))?,
                     }
                 }
-                Table::FlowTable => return Err(refused("ovs-vsctl: table Flow_Table is not supported here")),
+                table @ (Table::FlowTable | Table::Datapath) => {
+                    let table = table.name();
+                    return Err(refused(format!("ovs-vsctl: table {table} is not supported here")));
+                }
             }
         }
         Ok(())

@@ -36,7 +36,7 @@ impl Switch {
             Table::Port | Table::Interface => {
                 planned.or_else(|| self.port_named(name).map(|port| port.spec()))
             }
-            Table::OpenVSwitch | Table::Bridge | Table::FlowTable => None,
+            Table::OpenVSwitch | Table::Bridge | Table::FlowTable | Table::Datapath => None,
         };
         let held = spec.as_ref().and_then(|spec| held(spec, record.table, column));
         let Some(mut datum) = held else {
