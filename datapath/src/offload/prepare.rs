@@ -62,15 +62,11 @@ pub fn prepare_for(packet: &mut Packet, port: Capabilities) -> Prepared {
     prepare_owing(packet, port)
 }
 
-/// Completes what `packet` still owes, but for what `left` names: as a device does that can do more than it leaves to the wire.
+/// Completes what `packet` still owes, but for what `left` names: as a device does that announces more than it leaves to the
+/// wire (OVS `netdev_dummy_send()`). Returns false if there was an L4 checksum owed that cannot be completed.
 #[cold]
-pub fn finish(packet: &mut Packet, left: Capabilities) {
-    if packet.offloads.intersects(Offloads::TUNNEL) {
-        complete_layer(packet, Layer::Inner, left);
-        complete_layer(packet, Layer::Outer, outer_as_plain(left));
-    } else {
-        complete_layer(packet, Layer::Outer, left);
-    }
+pub fn finish(packet: &mut Packet, left: Capabilities) -> bool {
+    complete(packet, left)
 }
 
 fn partial(offloads: Offloads, layer: Layer, flags: Offloads) -> bool {
@@ -83,30 +79,71 @@ fn prepare_owing(packet: &mut Packet, port: Capabilities) -> Prepared {
         return Prepared::ToSegment;
     }
     let before = packet.offloads;
-    let inner_owes = partial(before, Layer::Inner, Offloads::IP_PARTIAL)
-        || partial(before, Layer::Inner, Offloads::L4_PARTIAL);
-    if !inner_owes && packet.tso_segsz == 0 {
-        // To the port, it is a plain packet.
-        packet.offloads.remove(Offloads::TUNNEL);
-    }
-    let mut complete = true;
-    if packet.offloads.intersects(Offloads::TUNNEL) {
-        // The outer UDP checksum covers the inner ones: what is computed here needs them final. A port that does the
-        // outer one does it after the inner ones.
-        let outer_here = partial(before, Layer::Outer, Offloads::L4_PARTIAL)
-            && !port.contains(Capabilities::OUTER_UDP_CSUM);
-        let inner = if outer_here { Capabilities::empty() } else { port };
-        complete &= complete_layer(packet, Layer::Inner, inner);
-        let outer = outer_as_plain(port);
-        complete &= complete_layer(packet, Layer::Outer, outer);
-    } else {
-        complete &= complete_layer(packet, Layer::Outer, port);
-    }
+    let complete = complete(packet, port);
     match (complete, packet.offloads == before) {
         (false, _) => Prepared::NothingToComplete,
         (true, true) => Prepared::Ready,
         (true, false) => Prepared::Completed,
     }
+}
+
+/// Completes what the packet owes and is not in `port`; returns false if there was an L4 checksum owed that cannot be.
+fn complete(packet: &mut Packet, port: Capabilities) -> bool {
+    let before = packet.offloads;
+    let inner_owes = partial(before, Layer::Inner, Offloads::IP_PARTIAL)
+        || partial(before, Layer::Inner, Offloads::L4_PARTIAL);
+    let outer_owes = partial(before, Layer::Outer, Offloads::IP_PARTIAL)
+        || partial(before, Layer::Outer, Offloads::L4_PARTIAL);
+    if !inner_owes && outer_owes && packet.tso_segsz == 0 {
+        // To the port, it is a plain packet.
+        packet.offloads.remove(Offloads::TUNNEL);
+    }
+    if !packet.offloads.intersects(Offloads::TUNNEL) {
+        return complete_layer(packet, Layer::Outer, port);
+    }
+    // The outer UDP checksum covers the inner ones: what is computed here needs them final, or at least known. A port that
+    // does the outer one does it after the inner ones.
+    let outer_here =
+        partial(before, Layer::Outer, Offloads::L4_PARTIAL) && !port.contains(Capabilities::OUTER_UDP_CSUM);
+    let inner = match outer_here {
+        false => port,
+        true if complete_outer_udp(packet).is_some() => port - Capabilities::SCTP_CSUM,
+        true => Capabilities::empty(),
+    };
+    let complete = complete_layer(packet, Layer::Inner, inner);
+    complete & complete_layer(packet, Layer::Outer, outer_as_plain(port))
+}
+
+/// Computes the checksum of an outer UDP header without looking at the inner payload: an inner L4 checksum that is good, or
+/// will be, says what that and the inner L4 header come to: the complement of their pseudo header. (Local checksum offload;
+/// OVS `packet_udp_tunnel_csum()`.)
+fn complete_outer_udp(packet: &mut Packet) -> Option<()> {
+    let known = |flag| packet.offloads.contains(Layer::Inner.flags(flag));
+    let (proto, at) = if known(Offloads::L4_TCP) {
+        (IP_TCP, 16)
+    } else if known(Offloads::L4_UDP) {
+        (IP_UDP, 6)
+    } else {
+        return None;
+    };
+    let (inner_l3, inner_l4) = (packet.inner_l3_ofs, packet.inner_l4_ofs);
+    let l4 = packet.layer(inner_l4)?;
+    let has_checksum = proto == IP_TCP || l4.get(at..at + 2)? != [0, 0];
+    if !known(Offloads::L4_GOOD) || !has_checksum || l4.len() < if proto == IP_TCP { 20 } else { 8 } {
+        return None;
+    }
+    let inner = pseudo_header(packet, inner_l3, proto, l4.len())?.finish();
+    // The IPv4 header comes to nothing once its own checksum is right.
+    let header_counts = packet.is_ipv6_at(inner_l3) || !known(Offloads::IP_GOOD);
+    let outer_len = packet.layer(packet.l4_ofs)?.len();
+    let pseudo = pseudo_header(packet, packet.l3_ofs, IP_UDP, outer_len)?;
+    let (udp, end) = (usize::from(packet.l4_ofs), if header_counts { inner_l4 } else { inner_l3 });
+    let headers = packet.data_mut().get_mut(udp..usize::from(end))?;
+    headers.get_mut(6..8)?.fill(0);
+    let sum = checksum::udp(pseudo.bytes(headers).bytes(&inner).finish());
+    headers.get_mut(6..8)?.copy_from_slice(&sum);
+    packet.offloads.remove(Offloads::L4_BAD);
+    Some(())
 }
 
 /// Capabilities for outer headers, under the names of those for plain ones.
@@ -204,24 +241,11 @@ fn complete_l4(packet: &mut Packet, layer: Layer, port: Capabilities) -> bool {
 /// Computes the checksum `at` of a TCP or UDP header of at least `min_len` bytes. A UDP checksum of 0 is none and stays.
 fn complete_tcp_udp(packet: &mut Packet, layer: Layer, proto: u8, at: usize, min_len: usize) -> Option<()> {
     let (l3_ofs, l4_ofs) = layer.offsets(packet);
-    let l3 = packet.layer(l3_ofs)?;
     let len = packet.layer(l4_ofs)?.len();
     if len < min_len {
         return None;
     }
-    let pseudo = if packet.is_ipv6_at(l3_ofs) {
-        // The protocol is the last one, not the fixed header's (OVS takes that one, which is wrong behind extensions); the destination
-        // is the last one too.
-        let addresses: &[u8; 32] = l3.get(8..40)?.first_chunk()?;
-        let mut addresses = *addresses;
-        if let Some(last) = ipv6_path(l3)?.final_destination {
-            addresses[16..].copy_from_slice(&last);
-        }
-        checksum::pseudo_ipv6(&addresses, proto, len as u32)
-    } else {
-        let addresses: &[u8; 8] = l3.get(12..20)?.first_chunk()?;
-        checksum::pseudo_ipv4(addresses, proto, len as u16)
-    };
+    let pseudo = pseudo_header(packet, l3_ofs, proto, len)?;
     let l4 = packet.layer_mut(l4_ofs)?;
     let field = &mut l4[at..at + 2];
     if proto == IP_UDP && field == [0, 0] {
@@ -232,6 +256,23 @@ fn complete_tcp_udp(packet: &mut Packet, layer: Layer, proto: u8, at: usize, min
     let sum = if proto == IP_UDP { checksum::udp(sum) } else { sum };
     l4[at..at + 2].copy_from_slice(&sum);
     Some(())
+}
+
+/// The sum over the pseudo header of `len` bytes behind the network header at `l3_ofs`.
+fn pseudo_header(packet: &Packet, l3_ofs: u16, proto: u8, len: usize) -> Option<checksum::Sum> {
+    let l3 = packet.layer(l3_ofs)?;
+    if !packet.is_ipv6_at(l3_ofs) {
+        let addresses: &[u8; 8] = l3.get(12..20)?.first_chunk()?;
+        return Some(checksum::pseudo_ipv4(addresses, proto, len as u16));
+    }
+    // The protocol is the last one, not the fixed header's (OVS takes that one, which is wrong behind extensions); the destination
+    // is the last one too.
+    let addresses: &[u8; 32] = l3.get(8..40)?.first_chunk()?;
+    let mut addresses = *addresses;
+    if let Some(last) = ipv6_path(l3)?.final_destination {
+        addresses[16..].copy_from_slice(&last);
+    }
+    Some(checksum::pseudo_ipv6(&addresses, proto, len as u32))
 }
 
 fn complete_sctp(packet: &mut Packet, layer: Layer) -> Option<()> {

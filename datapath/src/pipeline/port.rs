@@ -14,10 +14,10 @@ pub struct PortConfig {
     pub up: bool,
     /// Largest L3 packet in bytes; the Ethernet header and one 802.1Q tag come on top.
     pub mtu: u16,
-    /// What it can finish on transmit.
+    /// What it announces to finish on transmit.
     pub capabilities: Capabilities,
-    /// What it announces, and does itself when it sends: what [`Self::capabilities`] names leaves as it is.
-    pub finishes: Capabilities,
+    /// For a dummy device, which completes packets itself: what it leaves as it is all the same.
+    pub leaves: Option<Capabilities>,
     /// Whether simple match may serve it.
     pub simple_match: bool,
     /// Which tunnels it stands for, if any: `tnl_push` and `tnl_pop` name it, nothing can be sent to it.
@@ -31,7 +31,7 @@ impl Default for PortConfig {
             up: true,
             mtu: 1500,
             capabilities: Capabilities::empty(),
-            finishes: Capabilities::empty(),
+            leaves: None,
             simple_match: true,
             tunnel: None,
         }

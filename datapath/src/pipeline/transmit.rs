@@ -69,11 +69,7 @@ impl Datapath {
             match prepare(&mut packet, config, trace) {
                 Ok(Prepared::ToSegment) => match Plan::of(&packet) {
                     Some(plan) => self.segment(packet, plan, queue, config, trace),
-                    None => {
-                        // Nothing to cut: a packet like any other.
-                        packet.tso_segsz = 0;
-                        self.send_or_drop(packet, queue, config, trace);
-                    }
+                    None => queue.push(self.send_whole(packet, config, trace)),
                 },
                 Ok(prepared) => {
                     self.counters.incomplete += u64::from(prepared == Prepared::NothingToComplete);
@@ -83,6 +79,28 @@ impl Datapath {
             }
         }
         self.scratch.give_list(rest);
+    }
+
+    /// Prepares a packet that is marked as to be segmented, though there is nothing to cut. As in OVS the mark counts until then: such a
+    /// packet in a tunnel is not a plain one to its port, whatever its inner headers owe.
+    fn send_whole<T: Trace>(
+        &mut self,
+        mut packet: Box<Packet>,
+        config: &PortConfig,
+        trace: &mut T,
+    ) -> Box<Packet> {
+        let before = packet.offloads;
+        let complete = finish(&mut packet, config.capabilities);
+        if let Some(left) = config.leaves {
+            finish(&mut packet, left);
+        }
+        packet.tso_segsz = 0;
+        self.counters.incomplete += u64::from(!complete);
+        let (id, after) = (PacketId(packet.md.id), packet.offloads);
+        if T::ON && before != after {
+            trace.event(|| Event::OffloadChange { packet: id, before, after, why: OffloadWhy::Prepared });
+        }
+        packet
     }
 
     /// Prepares a packet that is no longer to be segmented.
@@ -174,9 +192,11 @@ fn prepare<T: Trace>(packet: &mut Packet, port: &PortConfig, trace: &mut T) -> R
         return Err(DropReason::TooBig);
     }
     let before = packet.offloads;
-    let prepared = prepare_for(packet, port.capabilities | port.finishes);
-    if !port.finishes.is_empty() && prepared != Prepared::ToSegment {
-        finish(packet, port.capabilities);
+    let prepared = prepare_for(packet, port.capabilities);
+    if let Some(left) = port.leaves
+        && prepared != Prepared::ToSegment
+    {
+        finish(packet, left);
     }
     if T::ON && packet.offloads != before {
         let (packet, after) = (PacketId(packet.md.id), packet.offloads);

@@ -53,10 +53,10 @@ pub struct Device {
     pub admin_up: bool,
     /// Whether there is carrier: what a link in the simulation is connected to, and that link is up.
     pub carrier: bool,
-    /// What it can finish on transmit.
+    /// What it announces to finish on transmit.
     pub capabilities: Capabilities,
-    /// What it announces, and does itself when it sends.
-    pub finishes: Capabilities,
+    /// For one that completes packets itself when it sends: what it leaves as it is all the same.
+    pub leaves: Option<Capabilities>,
     /// What it says of IPv4 header checksums.
     pub rx_ip: RxChecksum,
     /// What it says of TCP, UDP and SCTP checksums.
@@ -76,7 +76,7 @@ impl Device {
             admin_up: true,
             carrier: true,
             capabilities: Capabilities::empty(),
-            finishes: Capabilities::empty(),
+            leaves: None,
             rx_ip: RxChecksum::Unknown,
             rx_l4: RxChecksum::Unknown,
             rx_tso_segsz: 0,

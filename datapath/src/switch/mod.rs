@@ -38,6 +38,8 @@ pub struct SwitchConfig {
     pub max_idle: Span,
     /// After a change, datapath flows are revalidated at the latest after this long (`max-revalidator`).
     pub max_revalidator: Span,
+    /// Whether packets with a segment size are taken from devices whose options give one (`userspace-tso-enable`).
+    pub userspace_tso: bool,
 }
 
 impl SwitchConfig {
@@ -51,7 +53,7 @@ impl SwitchConfig {
 impl Default for SwitchConfig {
     /// As in OVS: 10 s, 500 ms.
     fn default() -> Self {
-        Self { max_idle: Span::from_secs(10), max_revalidator: Span::from_millis(500) }
+        Self { max_idle: Span::from_secs(10), max_revalidator: Span::from_millis(500), userspace_tso: false }
     }
 }
 

@@ -358,7 +358,7 @@ fn datapath_config(device: &Device) -> PortConfig {
         up: device.admin_up && device.carrier,
         mtu: device.mtu,
         capabilities: device.capabilities,
-        finishes: device.finishes,
+        leaves: device.leaves,
         // OVS looks at it in poll-mode threads only.
         simple_match: device.kind == DeviceKind::DummyPmd,
         tunnel: None,

@@ -7,7 +7,7 @@ use crate::action::TnlPush;
 use crate::action::text::parse_actions;
 use crate::action::{Action, vport};
 use crate::flow::Flow;
-use crate::offload::{Capabilities, Offloads, prepare_for};
+use crate::offload::{Capabilities, Offloads, finish, prepare_for};
 use crate::packet::Packet;
 use crate::stats::DropReason;
 use crate::types::{PortNo, Time};
@@ -125,6 +125,31 @@ fn debts_move_in_and_out() {
         Flow::of_packet(&mut packet);
         let _ = prepare_for(&mut packet, Capabilities::empty());
         assert_eq!(packet.data(), original.data(), "{header}");
+    }
+}
+
+/// A port that computes inner checksums only is left those: the outer one is known without them.
+#[test]
+fn the_outer_checksum_does_not_wait_for_the_inner_one() {
+    let able = Capabilities::TCP_CSUM | Capabilities::IP_CSUM;
+    for (header, _) in HEADERS.into_iter().filter(|(header, _)| header.contains("csum=0xffff")) {
+        let action = action(header);
+        for payload in [0, 1, 64, 333] {
+            for inner_ip in [Offloads::IP_GOOD, Offloads::IP_PARTIAL, Offloads::empty()] {
+                let mut packet = tcp_frame(payload);
+                packet.offloads |= Offloads::L4_PARTIAL | inner_ip;
+                packet.data_mut()[50..52].fill(0);
+                encapsulate(&mut packet, &action, &mut 0).unwrap();
+                Flow::of_packet(&mut packet);
+                let mut in_software = packet.clone();
+                let _ = prepare_for(&mut in_software, Capabilities::empty());
+                let _ = prepare_for(&mut packet, able);
+                assert!(packet.offloads.contains(Offloads::INNER_L4_PARTIAL), "left to the port");
+                assert!(!packet.offloads.contains(Offloads::L4_PARTIAL), "done");
+                finish(&mut packet, Capabilities::empty());
+                assert_eq!(packet.data(), in_software.data(), "{header}, {payload} bytes");
+            }
+        }
     }
 }
 

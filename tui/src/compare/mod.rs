@@ -21,6 +21,9 @@ pub use known::known;
 pub use ovs::{Ovs, OvsError, Prefix, Version};
 pub use record::{Recording, incomparable, record};
 
+/// The first version whose dummy ports can be told which offloads they have.
+pub const OFFLOADS_SINCE: Version = Version(3, 6, 0);
+
 /// Sends a recording through a fresh Open vSwitch, and tells where that differs from ours: packets first, in order, then
 /// datapath flows. `tell` hears of each input that is done.
 ///
@@ -31,7 +34,7 @@ pub fn compare(
     prefix: &Prefix,
     tell: &mut dyn FnMut(),
 ) -> Result<Vec<Difference>, OvsError> {
-    let mut ovs = Ovs::start(prefix)?;
+    let mut ovs = Ovs::start(prefix, &replay::before_start(recording))?;
     let answers = replay::replay(recording, &mut ovs, tell)?;
     // What is not used any more is gone by then, here and there.
     ovs.advance_to(recording.end)?;

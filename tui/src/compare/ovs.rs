@@ -134,11 +134,11 @@ pub struct Ovs {
 }
 
 impl Ovs {
-    /// Starts one.
+    /// Starts one with these settings (`KEY=VALUE`).
     ///
     /// # Errors
     /// That it is not there or does not start.
-    pub fn start(prefix: &Prefix) -> Result<Self, OvsError> {
+    pub fn start(prefix: &Prefix, settings: &[String]) -> Result<Self, OvsError> {
         for name in ["ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl"] {
             let program = prefix.program(name);
             if !program.exists() {
@@ -159,6 +159,10 @@ impl Ovs {
         let argv = ["-vconsole:off", &socket, &control, &log, &database];
         daemons.spawn(prefix, folder.path(), "ovsdb-server", &argv, "db.sock")?;
         vsctl(prefix, folder.path(), &["--no-wait", "init"])?;
+        for setting in settings {
+            let column = format!("other_config:{setting}");
+            vsctl(prefix, folder.path(), &["--no-wait", "set", "Open_vSwitch", ".", &column])?;
+        }
         let (control, log) = (format!("--unixctl={}", at("vs.ctl")), format!("--log-file={}", at("vs.log")));
         let socket = format!("unix:{}", at("db.sock"));
         let argv = [
@@ -558,6 +562,6 @@ mod tests {
     fn what_is_not_installed_is_told() {
         let nowhere = Prefix(PathBuf::from("/nonexistent"));
         assert!(matches!(nowhere.version(), Err(OvsError::NotInstalled(_))));
-        assert!(matches!(Ovs::start(&nowhere), Err(OvsError::NotInstalled(_))));
+        assert!(matches!(Ovs::start(&nowhere, &[]), Err(OvsError::NotInstalled(_))));
     }
 }

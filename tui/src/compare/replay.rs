@@ -17,6 +17,24 @@ pub struct Answer {
     pub refused: bool,
 }
 
+/// Settings that Open vSwitch reads once, when it starts.
+const READ_AT_START: [&str; 1] = ["userspace-tso-enable"];
+
+/// The settings of a recording that have to be made before Open vSwitch starts, as `KEY=VALUE`.
+pub fn before_start(recording: &Recording) -> Vec<String> {
+    let config = recording.config.iter().flat_map(|config| &config.other_config);
+    let section = config.map(|setting| format!("{}={}", setting.key, setting.value));
+    let commands = recording.inputs.iter().filter_map(|input| match &input.what {
+        What::Command { argv, .. } => Some(argv),
+        What::Frames(_) => None,
+    });
+    let words = commands
+        .flatten()
+        .filter_map(|word| word.split_once("other_config:"))
+        .map(|(_, word)| word.to_owned());
+    section.chain(words).filter(|word| READ_AT_START.iter().any(|key| word.starts_with(key))).collect()
+}
+
 /// Sets the datapath up and goes through all inputs.
 ///
 /// # Errors

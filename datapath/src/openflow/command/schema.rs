@@ -276,8 +276,7 @@ const SWITCH_KEYS: Keys = &[
     ("max-revalidator", Live),
     ("emc-insert-inv-prob", Live),
     ("smc-enable", Live),
-    // Which port can segment is told port by port.
-    ("userspace-tso-enable", Inert),
+    ("userspace-tso-enable", Live),
     ("n-handler-threads", Inert),
     ("n-revalidator-threads", Inert),
     ("min-revalidate-pps", Inert),

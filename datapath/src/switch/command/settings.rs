@@ -1,6 +1,6 @@
 //! What columns of the database mean for ports, devices, bridges and the switch.
 
-use super::super::device::{Device, DeviceKind, RxChecksum};
+use super::super::device::{DeviceKind, RxChecksum};
 use super::super::ports::PortSpec;
 use super::super::{Switch, SwitchConfig};
 use super::{CommandError, refused};
@@ -53,8 +53,8 @@ pub(super) fn set_port(spec: &mut PortSpec, setting: &Setting) -> Result<(), Com
     Ok(())
 }
 
-/// Applies a column of `Interface`.
-pub(super) fn set_interface(spec: &mut PortSpec, setting: &Setting) -> Result<(), CommandError> {
+/// Applies a column of `Interface`; `tso`: whether packets may be segmented (`userspace-tso-enable`).
+pub(super) fn set_interface(spec: &mut PortSpec, setting: &Setting, tso: bool) -> Result<(), CommandError> {
     let value = &setting.value;
     match setting.column.name {
         "type" => {
@@ -93,7 +93,7 @@ pub(super) fn set_interface(spec: &mut PortSpec, setting: &Setting) -> Result<()
                 }
             }
             if !matches!(spec.device.kind, DeviceKind::Tunnel(_)) {
-                apply_options(spec)?;
+                apply_options(spec, tso)?;
             }
         }
         "name" => return Err(refused("the name of an interface cannot be changed")),
@@ -102,8 +102,9 @@ pub(super) fn set_interface(spec: &mut PortSpec, setting: &Setting) -> Result<()
     Ok(())
 }
 
-/// What the options of a dummy device say of its offloads (OVS `lib/netdev-dummy.c`).
-fn apply_options(spec: &mut PortSpec) -> Result<(), CommandError> {
+/// What the options of a dummy device say of its offloads: a device that announces one completes the packet itself, unless that is
+/// disabled; what it does not announce it would leave (OVS `lib/netdev-dummy.c`).
+fn apply_options(spec: &mut PortSpec, tso: bool) -> Result<(), CommandError> {
     let on = |key: &str| spec.options.get(key).is_some_and(|value| value == "true");
     let rx = |layer: &str| {
         if on(&format!("ol_{layer}_rx_csum_set_good")) {
@@ -116,27 +117,30 @@ fn apply_options(spec: &mut PortSpec) -> Result<(), CommandError> {
             RxChecksum::Unknown
         }
     };
-    let mut capabilities = Capabilities::empty();
-    // A dummy device that announces an offload completes the packet itself, unless that is disabled: then it leaves as it is.
-    capabilities.set(Capabilities::IP_CSUM, on("ol_ip_tx_csum") && on("ol_ip_tx_csum_disabled"));
-    let l4 = Capabilities::TCP_CSUM | Capabilities::UDP_CSUM;
-    capabilities.set(l4, on("ol_l4_tx_csum") && on("ol_l4_tx_csum_disabled"));
-    capabilities
-        .set(Capabilities::OUTER_IP_CSUM, on("ol_out_ip_tx_csum") && on("ol_out_ip_tx_csum_disabled"));
-    capabilities
-        .set(Capabilities::OUTER_UDP_CSUM, on("ol_out_udp_tx_csum") && on("ol_out_udp_tx_csum_disabled"));
     let segment = match spec.options.get("ol_tso_segsz") {
         Some(text) => {
             text.parse().map_err(|_| refused(format!("ol_tso_segsz={text} is not a number of bytes")))?
         }
         None => 0,
     };
+    let segment = if tso { segment } else { 0 };
     let (ip, l4) = (rx("ip"), rx("l4"));
-    // A device with a segment size takes what is to be segmented, and sends it whole with its checksum.
-    let announced = Capabilities::TSO | Capabilities::TCP_CSUM;
-    let finishes = if segment == 0 { Capabilities::empty() } else { announced };
-    let Device { capabilities: can, finishes: does, rx_ip, rx_l4, rx_tso_segsz, .. } = &mut spec.device;
-    (*can, *does, *rx_ip, *rx_l4, *rx_tso_segsz) = (capabilities, finishes, ip, l4, segment);
+    let (mut announced, mut left) = (Capabilities::empty(), Capabilities::empty());
+    for (option, what) in [
+        ("ol_ip_tx_csum", Capabilities::IP_CSUM),
+        ("ol_l4_tx_csum", Capabilities::TCP_CSUM | Capabilities::UDP_CSUM),
+        ("ol_out_ip_tx_csum", Capabilities::OUTER_IP_CSUM),
+        ("ol_out_udp_tx_csum", Capabilities::OUTER_UDP_CSUM),
+    ] {
+        announced.set(what, on(option));
+        left.set(what, !on(option) || on(&format!("{option}_disabled")));
+    }
+    if segment != 0 {
+        announced |= Capabilities::TSO | Capabilities::TCP_CSUM;
+    }
+    let device = &mut spec.device;
+    (device.capabilities, device.leaves) = (announced, Some(announced & left));
+    (device.rx_ip, device.rx_l4, device.rx_tso_segsz) = (ip, l4, segment);
     Ok(())
 }
 
@@ -242,8 +246,26 @@ impl Switch {
         if let Some(ms) = number("max-revalidator")? {
             own.max_revalidator = Span::from_millis(ms);
         }
+        // Open vSwitch reads this once, when it starts; here it is followed.
+        if let Some(on) = value.get("userspace-tso-enable") {
+            own.userspace_tso = on == "true";
+        }
+        let tso_changes = own.userspace_tso != self.config().userspace_tso;
         self.configure_datapath(config, now);
         self.configure(own);
+        if tso_changes { self.apply_all_options() } else { Ok(()) }
+    }
+
+    /// Makes every device what its options say.
+    fn apply_all_options(&mut self) -> Result<(), CommandError> {
+        let tso = self.config().userspace_tso;
+        let mut specs: Vec<PortSpec> =
+            self.ports().filter(|port| !port.options.is_empty()).map(|port| port.spec()).collect();
+        for spec in specs.iter_mut().filter(|spec| !matches!(spec.device.kind, DeviceKind::Tunnel(_))) {
+            apply_options(spec, tso)?;
+            let name = spec.device.name.clone();
+            self.configure_device(&name, |device| *device = spec.device.clone()).map_err(refused)?;
+        }
         Ok(())
     }
 }

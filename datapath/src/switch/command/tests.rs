@@ -168,10 +168,33 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
+fn a_dummy_device_completes_what_it_announces_unless_that_is_disabled() {
+    use crate::offload::Capabilities;
+    let mut switch = switch();
+    let set = |switch: &mut Switch, options: &str| {
+        ok(switch, &format!("ovs-vsctl clear Interface p1 options -- set Interface p1 {options}"));
+        let device = &switch.port_named("p1").unwrap().device;
+        (device.capabilities, device.leaves)
+    };
+    let ip = Capabilities::IP_CSUM;
+    let l4 = Capabilities::TCP_CSUM | Capabilities::UDP_CSUM;
+    assert_eq!(set(&mut switch, "options:ol_ip_tx_csum=true"), (ip, Some(Capabilities::empty())));
+    let disabled = "options:ol_ip_tx_csum=true options:ol_ip_tx_csum_disabled=true";
+    assert_eq!(set(&mut switch, disabled), (ip, Some(ip)));
+    assert_eq!(set(&mut switch, "options:ol_l4_tx_csum=true"), (l4, Some(Capabilities::empty())));
+    ok(&mut switch, "ovs-vsctl set Open_vSwitch . other_config:userspace-tso-enable=true");
+    // With a segment size it takes TCP checksums, and leaves them unless told that it computes them.
+    let tso = Capabilities::TSO | Capabilities::TCP_CSUM;
+    assert_eq!(set(&mut switch, "options:ol_tso_segsz=500"), (tso, Some(Capabilities::TCP_CSUM)));
+}
+
+#[test]
 fn values_are_added_to_columns_and_removed() {
     let mut switch = switch();
     ok(&mut switch, "ovs-vsctl set Interface p1 options:ol_l4_rx_csum_set_bad=true options:ol_tso_segsz=400");
     let segment = |switch: &Switch| switch.port_named("p1").unwrap().device.rx_tso_segsz;
+    assert_eq!(segment(&switch), 0, "nothing is segmented before that is allowed");
+    ok(&mut switch, "ovs-vsctl set Open_vSwitch . other_config:userspace-tso-enable=true");
     assert_eq!(segment(&switch), 400);
     ok(&mut switch, "ovs-vsctl remove Interface p1 options ol_tso_segsz=500 ol_l4_rx_csum_set_bad nothing");
     assert_eq!(segment(&switch), 400, "the value is another one");

@@ -228,7 +228,11 @@ impl Switch {
                     self.set_bridge(id, name, setting, now)?;
                 }
                 Table::Port | Table::Interface => {
-                    let apply = if record.table == Table::Port { set_port } else { set_interface };
+                    let tso = self.config().userspace_tso;
+                    let apply = |spec: &mut PortSpec, setting: &Setting| match record.table {
+                        Table::Port => set_port(spec, setting),
+                        _ => set_interface(spec, setting, tso),
+                    };
                     match new_ports.iter_mut().find(|port| port.spec.device.name == *name) {
                         Some(port) => apply(&mut port.spec, setting)?,
                         None => self.change_port(name, |spec| apply(spec, setting))?,

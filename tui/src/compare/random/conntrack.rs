@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use super::{Chance, Draft, bridge};
+use super::{Chance, Draft, MAC, bridge};
 
 const CLIENT_MAC: &str = "02:00:00:00:00:01";
 const SERVER_MAC: &str = "02:00:00:00:00:02";
@@ -135,7 +135,7 @@ fn set_up(chance: &mut Chance, nat: Nat) -> Vec<String> {
         rules.push("table=2,priority=1,tcp,ct_state=+trk+new,actions=ct(commit,zone=9),output:2".to_owned());
         rules.push("table=2,priority=2,tcp,ct_state=+trk-new,actions=output:2".to_owned());
     }
-    let mut lines = bridge("", 4, |_| String::new());
+    let mut lines = bridge("br0", MAC, &[1, 2, 3, 4], |_| String::new());
     lines.extend(rules.iter().map(|rule| format!("ovs-ofctl add-flow br0 '{rule}'")));
     lines
 }
@@ -200,7 +200,7 @@ impl Connection {
 }
 
 fn port_of(answer: bool) -> &'static str {
-    if answer { "p2" } else { "p1" }
+    if answer { "br0:p2" } else { "br0:p1" }
 }
 
 /// The next packet of what two hosts usually say.
@@ -293,5 +293,5 @@ fn error(chance: &mut Chance, draft: &mut Draft, connection: &Connection) {
     let kind = chance.pick(&["type 3 code 1", "type 3 code 3", "type 11 code 0"]);
     let frame =
         format!("eth {SERVER_MAC} > {CLIENT_MAC} / ipv4 {ROUTER} > {} / icmp {kind} / hex {hex}", from.0);
-    draft.frame("p2", &frame);
+    draft.frame("br0:p2", &frame);
 }

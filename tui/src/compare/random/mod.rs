@@ -6,25 +6,30 @@
 mod conntrack;
 mod frames;
 mod rules;
+mod tunnels;
 
 use std::fmt::Write as _;
 
 use datapath::switch::Switch;
 use datapath::types::Time;
 use sim::random::Stream;
+use sim::scenario::frame;
 use sim::shell::split_words;
 
 /// Milliseconds between one thing and the next: Open vSwitch's clock has no finer time.
 const GAP_MS: u64 = 5;
+/// Address of the bridge br0.
+const MAC: &str = "aa:55:aa:55:00:00";
 
-/// The scenario of this seed: two in three are about rules, the third about connections.
-pub fn scenario(seed: u64) -> String {
+/// The scenario of this seed: one in three about connections, the others about rules; where `offloads` can be set on dummy ports,
+/// one in three about those, through tunnels.
+pub fn scenario(seed: u64, offloads: bool) -> String {
     let mut chance = Chance(Stream::new(seed, "compare"));
     let mut draft = Draft::new(seed);
-    if seed % 3 == 2 {
-        conntrack::write(&mut chance, &mut draft);
-    } else {
-        rules::write(&mut chance, &mut draft);
+    match seed % 3 {
+        1 if offloads => tunnels::write(&mut chance, &mut draft),
+        2 => conntrack::write(&mut chance, &mut draft),
+        _ => rules::write(&mut chance, &mut draft),
     }
     draft.text
 }
@@ -89,7 +94,19 @@ impl Draft {
 
     fn frame(&mut self, port: &str, frame: &str) {
         self.step();
-        let _ = write!(self.text, "send.on = \"br0:{port}\"\nsend.frame = \"{frame}\"\n");
+        let _ = write!(self.text, "send.on = \"{port}\"\nsend.frame = \"{frame}\"\n");
+    }
+
+    /// A frame of which one byte, counted round and round, is wrong.
+    fn broken_frame(&mut self, port: &str, frame: &str, at: usize) {
+        let mut bytes = frame::parse(frame).unwrap_or_default();
+        let len = bytes.len().max(1);
+        if let Some(byte) = bytes.get_mut(at % len) {
+            *byte ^= 0x55;
+        }
+        self.step();
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let _ = write!(self.text, "send.on = \"{port}\"\nsend.hex = \"{hex}\"\n");
     }
 
     fn wait(&mut self, ms: u64) {
@@ -97,15 +114,14 @@ impl Draft {
     }
 }
 
-/// Bridge br0 with these settings, and ports p1 to p`ports`, each with what `columns` says.
-fn bridge(settings: &str, ports: usize, mut columns: impl FnMut(usize) -> String) -> Vec<String> {
+/// A bridge with dummy ports p`N`, each with what `columns` says.
+fn bridge(name: &str, mac: &str, ports: &[usize], mut columns: impl FnMut(usize) -> String) -> Vec<String> {
     let mut lines = vec![format!(
-        "ovs-vsctl add-br br0 -- set bridge br0 datapath_type=dummy fail_mode=secure{settings} \
-         other-config:hwaddr=aa:55:aa:55:00:00"
+        "ovs-vsctl add-br {name} -- set bridge {name} datapath_type=dummy fail_mode=secure other-config:hwaddr={mac}"
     )];
-    lines.extend((1..=ports).map(|port| {
+    lines.extend(ports.iter().map(|&port| {
         format!(
-            "ovs-vsctl add-port br0 p{port}{} -- set interface p{port} type=dummy ofport_request={port}",
+            "ovs-vsctl add-port {name} p{port}{} -- set interface p{port} type=dummy ofport_request={port}",
             columns(port)
         )
     }));
@@ -118,10 +134,10 @@ mod tests {
 
     #[test]
     fn a_seed_makes_one_scenario_that_can_be_read() {
-        for seed in 0..60 {
-            let text = super::scenario(seed);
-            assert_eq!(text, super::scenario(seed));
-            assert_ne!(text, super::scenario(seed + 1));
+        for (seed, offloads) in (0..60).map(|seed| (seed, seed % 2 == 1)) {
+            let text = super::scenario(seed, offloads);
+            assert_eq!(text, super::scenario(seed, offloads));
+            assert_ne!(text, super::scenario(seed + 1, offloads));
             if let Err(errors) = Scenario::parse("random.toml", &text) {
                 panic!("seed {seed}: {errors:?}\n{text}");
             }

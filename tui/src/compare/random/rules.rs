@@ -4,7 +4,7 @@ use datapath::openflow::flow_mod::FlowModCommand;
 use datapath::openflow::protocol::Protocols;
 use datapath::openflow::text::{NoNames, parse_flow_mod};
 
-use super::{Chance, Draft, bridge, frames};
+use super::{Chance, Draft, MAC, bridge, frames};
 
 const PORTS: usize = 4;
 const TABLES: usize = 4;
@@ -150,7 +150,9 @@ pub fn write(chance: &mut Chance, draft: &mut Draft) {
         _ => {}
     }
     let with_vlans = chance.one_in(3);
-    lines.extend(bridge("", PORTS, |_| if with_vlans { port_columns(chance) } else { String::new() }));
+    lines.extend(bridge("br0", MAC, &[1, 2, 3, 4], |_| {
+        if with_vlans { port_columns(chance) } else { String::new() }
+    }));
     let groups = chance.below(3);
     for id in 1..=groups {
         lines.push(format!("ovs-ofctl -O OpenFlow15 add-group br0 group_id={id},{}", group(chance)));
@@ -166,7 +168,7 @@ pub fn write(chance: &mut Chance, draft: &mut Draft) {
         }
         // What was met before meets the flow that it left, too.
         let (port, frame) = if met.is_empty() || chance.one_in(2) {
-            (format!("p{}", chance.within(1, PORTS)), frames::frame(chance))
+            (format!("br0:p{}", chance.within(1, PORTS)), frames::frame(chance))
         } else {
             met[chance.below(met.len())].clone()
         };
