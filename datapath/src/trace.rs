@@ -25,6 +25,89 @@ pub enum Tier {
     Megaflow,
 }
 
+/// Why a datapath flow was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RemoveWhy {
+    /// No packet used it for too long (OVS `FDR_FLOW_IDLE`).
+    Idle,
+    /// There were far too many (`FDR_FLOW_LIMIT`).
+    Limit,
+    /// Rules look at more of a packet than it does (`FDR_FLOW_WILDCARDED`).
+    Wide,
+    /// Each of its packets must be seen by the slow path (`FDR_AVOID_CACHING`).
+    Uncacheable,
+    /// Its port, or what its recirculation id stands for, is gone (`FDR_NO_OFPROTO`).
+    NoPort,
+    /// It asks for what its packets do not have (`FDR_BAD_ODP_FIT`).
+    BadFit,
+    /// The datapath refused its new actions (`FDR_UPDATE_FAIL`).
+    Refused,
+    /// All were removed (`FDR_PURGE`).
+    Purged,
+    /// A command removed it.
+    Command,
+}
+
+impl RemoveWhy {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Idle,
+        Self::Limit,
+        Self::Wide,
+        Self::Uncacheable,
+        Self::NoPort,
+        Self::BadFit,
+        Self::Refused,
+        Self::Purged,
+        Self::Command,
+    ];
+
+    /// A word for it, as in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Limit => "flow-limit",
+            Self::Wide => "too-wide",
+            Self::Uncacheable => "uncacheable",
+            Self::NoPort => "no-port",
+            Self::BadFit => "bad-fit",
+            Self::Refused => "refused",
+            Self::Purged => "purged",
+            Self::Command => "command",
+        }
+    }
+
+    /// What that means.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Idle => "no packet used it",
+            Self::Limit => "there were too many flows",
+            Self::Wide => "the rules look at more than it matches",
+            Self::Uncacheable => "each packet must be seen by the slow path",
+            Self::NoPort => "its port or recirculation is gone",
+            Self::BadFit => "it asks for what its packets do not have",
+            Self::Refused => "the datapath cannot do its new actions",
+            Self::Purged => "all flows were removed",
+            Self::Command => "a command removed it",
+        }
+    }
+}
+
+/// What connection tracking found for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnSeen {
+    /// No connection, and none was begun.
+    None,
+    /// None; there was one, and its time is over.
+    Expired,
+    /// Its connection.
+    Found,
+    /// None, and one was begun.
+    Begun,
+    /// Its connection was over or taken back, and another one was begun in its place.
+    Renewed,
+}
+
 /// Why an offload flag changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffloadWhy {
@@ -83,10 +166,33 @@ pub enum Event {
         /// Flow.
         flow: FlowId,
     },
+    /// A flow was given other actions.
+    Modify {
+        /// Flow.
+        flow: FlowId,
+    },
     /// A flow was removed.
     Remove {
         /// Flow.
         flow: FlowId,
+        /// Why.
+        why: RemoveWhy,
+    },
+    /// Tracked: looked up among the connections, and perhaps translated.
+    Conntrack {
+        /// Packet.
+        packet: PacketId,
+        /// Zone.
+        zone: u16,
+        /// What it was found to be: `ct_state`, with the translations that were done.
+        state: u8,
+        /// The connection.
+        seen: ConnSeen,
+    },
+    /// Connections were removed: their time was over.
+    Expire {
+        /// How many.
+        connections: u32,
     },
     /// Action number `index` of a flow is about to run.
     Action {
@@ -158,11 +264,12 @@ impl Event {
             | Self::Install { packet, .. }
             | Self::Action { packet, .. }
             | Self::OffloadChange { packet, .. }
+            | Self::Conntrack { packet, .. }
             | Self::Copy { packet, .. }
             | Self::Recirc { packet, .. }
             | Self::Drop { packet, .. }
             | Self::Tx { packet, .. } => Some(*packet),
-            Self::Remove { .. } => None,
+            Self::Modify { .. } | Self::Remove { .. } | Self::Expire { .. } => None,
         }
     }
 
@@ -170,10 +277,12 @@ impl Event {
     pub const fn flow(&self) -> Option<FlowId> {
         match self {
             Self::Lookup { hit: flow, .. } | Self::Action { flow, .. } => *flow,
-            Self::Install { flow, .. } | Self::Remove { flow } => Some(*flow),
+            Self::Install { flow, .. } | Self::Modify { flow } | Self::Remove { flow, .. } => Some(*flow),
             Self::Rx { .. }
             | Self::Upcall { .. }
             | Self::OffloadChange { .. }
+            | Self::Conntrack { .. }
+            | Self::Expire { .. }
             | Self::Copy { .. }
             | Self::Recirc { .. }
             | Self::Drop { .. }
@@ -189,7 +298,10 @@ impl Event {
             Self::Lookup { .. }
             | Self::Upcall { .. }
             | Self::Install { .. }
+            | Self::Modify { .. }
             | Self::Remove { .. }
+            | Self::Conntrack { .. }
+            | Self::Expire { .. }
             | Self::Action { .. }
             | Self::Copy { .. }
             | Self::Recirc { .. }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use datapath::offload::Offloads;
 use datapath::stats::DropReason;
-use datapath::trace::{Event, FlowId, OffloadWhy, Tier};
+use datapath::trace::{ConnSeen, Event, FlowId, OffloadWhy, Tier};
 use datapath::types::{PortNo, Span};
 
 use crate::link::Fate;
@@ -109,6 +109,10 @@ impl Names for NodeNames<'_> {
         self.node.flow_text(flow)
     }
 
+    fn fate(&self, flow: FlowId) -> Option<(String, String)> {
+        self.node.fate_of(flow)
+    }
+
     fn action(&self, flow: FlowId, index: u16) -> Option<String> {
         self.node.action_text(flow, index)
     }
@@ -121,6 +125,9 @@ pub trait Names {
 
     /// Key and actions of a flow, if it is still there.
     fn flow(&self, flow: FlowId) -> Option<(String, String)>;
+
+    /// What happened last to a flow, and its key, if that is known.
+    fn fate(&self, flow: FlowId) -> Option<(String, String)>;
 
     /// Action number `index` of a flow, if it is still there.
     fn action(&self, flow: FlowId, index: u16) -> Option<String>;
@@ -147,7 +154,20 @@ pub fn event(event: &Event, names: &dyn Names) -> String {
             Some((key, actions)) => format!("flow {} installed: {key} actions:{actions}", flow.0),
             None => format!("flow {} installed", flow.0),
         },
-        Event::Remove { flow } => format!("flow {} removed", flow.0),
+        Event::Modify { flow } => match names.flow(flow) {
+            Some((key, actions)) => format!("flow {} changed: {key} actions:{actions}", flow.0),
+            None => format!("flow {} changed", flow.0),
+        },
+        Event::Remove { flow, why } => match names.fate(flow) {
+            Some((fate, key)) => format!("flow {} {fate}: {key}", flow.0),
+            None => format!("flow {} removed, {}: {}", flow.0, why.name(), why.meaning()),
+        },
+        Event::Conntrack { zone, state, seen, .. } => {
+            let zone = if zone == 0 { String::new() } else { format!(" in zone {zone}") };
+            format!("tracked{zone}: {}, {}", ct_state(state), self::seen(seen))
+        }
+        Event::Expire { connections: 1 } => "1 connection removed, its time is over".to_owned(),
+        Event::Expire { connections } => format!("{connections} connections removed, their time is over"),
         Event::Action { flow, word, index, depth, .. } => {
             let text = flow.filter(|_| depth == 0).and_then(|flow| names.action(flow, index));
             let nested = if depth > 0 { format!(" at depth {depth}") } else { String::new() };
@@ -180,6 +200,24 @@ pub const fn tier(tier: Tier) -> &'static str {
         Tier::Emc => "EMC",
         Tier::Smc => "SMC",
         Tier::Megaflow => "dpcls",
+    }
+}
+
+/// A `ct_state`, as rules write it: `+new+trk`.
+pub fn ct_state(state: u8) -> String {
+    let names = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
+    let set = names.iter().enumerate().filter(|(bit, _)| state & 1 << bit != 0);
+    set.map(|(_, name)| format!("+{name}")).collect()
+}
+
+/// What connection tracking found, in a few words.
+pub const fn seen(seen: ConnSeen) -> &'static str {
+    match seen {
+        ConnSeen::None => "no connection",
+        ConnSeen::Expired => "its connection is over",
+        ConnSeen::Found => "connection found",
+        ConnSeen::Begun => "connection begun",
+        ConnSeen::Renewed => "connection begun, an earlier one is over",
     }
 }
 
@@ -258,7 +296,7 @@ pub fn offloads(flags: Offloads) -> String {
 
 #[cfg(test)]
 mod tests {
-    use datapath::trace::PacketId;
+    use datapath::trace::{PacketId, RemoveWhy};
     use datapath::types::RecircId;
 
     use super::*;
@@ -272,6 +310,10 @@ mod tests {
 
         fn flow(&self, flow: FlowId) -> Option<(String, String)> {
             (flow.0 == 3).then(|| ("in_port(p1)".into(), "push_vlan(vid=1,pcp=0),2".into()))
+        }
+
+        fn fate(&self, flow: FlowId) -> Option<(String, String)> {
+            (flow.0 == 3).then(|| ("removed, idle: no packet used it".into(), "in_port(p1)".into()))
         }
 
         fn action(&self, flow: FlowId, index: u16) -> Option<String> {
@@ -304,6 +346,29 @@ mod tests {
                 "flow 3 installed: in_port(p1) actions:push_vlan(vid=1,pcp=0),2",
             ),
             (Event::Install { packet, flow: FlowId(4) }, "flow 4 installed"),
+            (Event::Modify { flow: FlowId(4) }, "flow 4 changed"),
+            (
+                Event::Modify { flow: FlowId(3) },
+                "flow 3 changed: in_port(p1) actions:push_vlan(vid=1,pcp=0),2",
+            ),
+            (
+                Event::Remove { flow: FlowId(3), why: RemoveWhy::Idle },
+                "flow 3 removed, idle: no packet used it: in_port(p1)",
+            ),
+            (
+                Event::Remove { flow: FlowId(4), why: RemoveWhy::Purged },
+                "flow 4 removed, purged: all flows were removed",
+            ),
+            (
+                Event::Conntrack { packet, zone: 5, state: 0xa3, seen: ConnSeen::Begun },
+                "tracked in zone 5: +new+est+trk+dnat, connection begun",
+            ),
+            (
+                Event::Conntrack { packet, zone: 0, state: 0x30, seen: ConnSeen::Expired },
+                "tracked: +inv+trk, its connection is over",
+            ),
+            (Event::Expire { connections: 1 }, "1 connection removed, its time is over"),
+            (Event::Expire { connections: 2 }, "2 connections removed, their time is over"),
             (
                 Event::Action { packet, flow: Some(FlowId(3)), word: "push_vlan", index: 0, depth: 0 },
                 "action: push_vlan(vid=1,pcp=0)",

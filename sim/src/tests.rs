@@ -542,3 +542,43 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_became_of_flows_is_in_the_report_and_the_trace() {
+    let text = r#"
+stop-at = "20s"
+[switch.s1]
+port.1 = {}
+port.2 = {}
+flows = "in_port=1,actions=2"
+[[step]]
+send.on = "s1:1"
+send.frame = "eth 02:00:00:00:00:01 > 02:00:00:00:00:02 / ipv4 10.0.0.1 > 10.0.0.2 / udp 1 > 2"
+[[step]]
+at = "1s"
+ovs = "ovs-ofctl add-flow s1 in_port=1,actions=drop"
+[[step]]
+at = "2s"
+ovs = "ovs-appctl revalidator/purge"
+"#;
+    let report = run(text);
+    let past = &json(&report)["switches"]["s1"]["past_flows"];
+    assert_eq!(past.as_array().map(Vec::len), Some(2));
+    assert_eq!(past[0]["at_ns"], 1_500_000_000_u64, "when the revalidator looks at the latest");
+    assert_eq!((&past[0]["fate"], &past[0]["why"]), (&"changed".into(), &serde_json::Value::Null));
+    assert_eq!((&past[0]["actions"], &past[0]["after"]), (&"2".into(), &"actions:drop".into()));
+    assert_eq!((&past[0]["changes"][0], &past[0]["rule_gone"]), (&"rules".into(), &true.into()));
+    assert_eq!((&past[1]["fate"], &past[1]["why"]), (&"removed".into(), &"purged".into()));
+    let shown = report.text();
+    assert!(shown.contains("    flows that were removed: 1, changed: 1\n      at 1.5s changed;"), "{shown}");
+
+    let mut history = History::new(world(text));
+    let mut told = Vec::new();
+    while let Ok(Some(_)) = history.step_event() {
+        for entry in history.trace().entries() {
+            told.push(crate::describe::happening(entry, history.world()));
+        }
+    }
+    let flow = |what: &str| told.iter().filter(|line| line.starts_with(what)).count();
+    assert_eq!((flow("flow 0 installed"), flow("flow 0 changed"), flow("flow 0 removed, purged")), (1, 1, 1));
+}

@@ -28,6 +28,8 @@ pub use prefetch::{prefetch, prefetch_at};
 pub use random::SplitMix64;
 pub use simple::{SimpleTable, mark, mark_of};
 pub use smc::{SMC_ENTRIES, Smc};
-pub use store::{FlowError, FlowRef, FlowStats, FlowStore, FlowView, NO_FLOW, Ufid, complete_mask, ufid_of};
+pub use store::{
+    FlowError, FlowRecord, FlowRef, FlowStats, FlowStore, FlowView, NO_FLOW, Ufid, complete_mask, ufid_of,
+};
 pub(crate) use store::{HotFlow, NO_GROUP, PortMap, Run};
 pub use subtable::{Found, Pending, Subtable};

@@ -201,11 +201,56 @@ pub struct FlowView<'a> {
     pub stats: FlowStats,
     /// When it was installed.
     pub installed: Time,
-    key: &'a MaskedKey,
+    key: &'a Arc<MaskedKey>,
     full: &'a PackedKey,
 }
 
+/// A flow as it once was, kept after its end.
+#[derive(Clone, Debug)]
+pub struct FlowRecord {
+    /// Number.
+    pub id: FlowId,
+    /// Unique id.
+    pub ufid: Ufid,
+    /// Actions.
+    pub actions: Actions,
+    /// Counters.
+    pub stats: FlowStats,
+    /// When it was installed.
+    pub installed: Time,
+    key: Arc<MaskedKey>,
+    full: PackedKey,
+}
+
+impl FlowRecord {
+    /// To look at.
+    pub fn view(&self) -> FlowView<'_> {
+        FlowView {
+            id: self.id,
+            ufid: self.ufid,
+            actions: &self.actions,
+            stats: self.stats,
+            installed: self.installed,
+            key: &self.key,
+            full: &self.full,
+        }
+    }
+}
+
 impl FlowView<'_> {
+    /// A copy that outlives the flow.
+    pub fn record(&self) -> FlowRecord {
+        FlowRecord {
+            id: self.id,
+            ufid: self.ufid,
+            actions: self.actions.into(),
+            stats: self.stats,
+            installed: self.installed,
+            key: Arc::clone(self.key),
+            full: self.full.clone(),
+        }
+    }
+
     /// The key that it was made with, bits that the mask does not have too.
     pub fn key(&self) -> Flow {
         self.full.flow()

@@ -42,6 +42,7 @@ use crate::action::{Ct, NatKind};
 use crate::cache::SplitMix64;
 use crate::packet::{ConnLink, CtMetadata, Packet};
 use crate::stats::DropReason;
+use crate::trace::ConnSeen;
 use crate::types::{Span, Time};
 
 /// A new connection.
@@ -103,6 +104,8 @@ struct Tracking<'a> {
     reply: bool,
     related: bool,
     now: u64,
+    /// Whether there was a connection that is over.
+    over: bool,
 }
 
 impl Conntrack {
@@ -131,14 +134,14 @@ impl Conntrack {
     ///
     /// # Errors
     /// The packet is to be dropped: it was to be translated, and there is no place for its connection.
-    pub fn track(&mut self, packet: &mut Packet, ct: &Ct, now: Time) -> Result<(), DropReason> {
+    pub fn track(&mut self, packet: &mut Packet, ct: &Ct, now: Time) -> Result<ConnSeen, DropReason> {
         let link = packet.md.ct().and_then(|ct| ct.conn);
         let known = link.and_then(|link| Some((link, self.table.get(link.conn)?)));
         let asked = ct.helper.as_deref();
         let helper = asked.and_then(Helper::by_name).or_else(|| known.and_then(|(_, conn)| conn.helper));
         if packet.md.ct_state == CS_INVALID {
             write_metadata(packet, ct.zone, CS_INVALID, None, None);
-            return Ok(());
+            return Ok(ConnSeen::None);
         }
         if let Some((link, conn)) = known
             && conn.keys[0].zone == ct.zone
@@ -146,17 +149,26 @@ impl Conntrack {
             && alg::control(packet, helper).is_none()
         {
             self.track_again(packet, ct, link);
-            return Ok(());
+            return Ok(ConnSeen::Found);
         }
         let Some(Found { key, related }) = extract(packet, ct.zone) else {
             write_metadata(packet, ct.zone, CS_INVALID, None, None);
-            return Ok(());
+            return Ok(ConnSeen::None);
         };
         if packet.md.ct().is_some_and(|md| md.zone != ct.zone) {
             packet.md.ct_state = 0;
         }
-        let mut tracking =
-            Tracking { ct, helper, control: None, key, conn: None, reply: false, related, now: now.0 };
+        let mut tracking = Tracking {
+            ct,
+            helper,
+            control: None,
+            key,
+            conn: None,
+            reply: false,
+            related,
+            now: now.0,
+            over: false,
+        };
         self.find(&mut tracking, packet.md.ct_state & CS_NAT != 0);
         self.track_one(packet, tracking)
     }
@@ -181,11 +193,19 @@ impl Conntrack {
     /// Looks the connection up; a packet that was translated already is looked up by its answer's key.
     fn find(&self, tracking: &mut Tracking<'_>, translated: bool) {
         if !translated {
-            let found = self.table.find(&tracking.key, tracking.now);
-            (tracking.conn, tracking.reply) = found.map_or((None, false), |(id, reply)| (Some(id), reply));
+            match self.table.find_or_over(&tracking.key, tracking.now) {
+                Ok((id, reply)) => (tracking.conn, tracking.reply) = (Some(id), reply),
+                Err(over) => tracking.over = over,
+            }
             return;
         }
-        let Some((id, reply)) = self.table.find(&tracking.key.reversed(), tracking.now) else { return };
+        let (id, reply) = match self.table.find_or_over(&tracking.key.reversed(), tracking.now) {
+            Ok(found) => found,
+            Err(over) => {
+                tracking.over = over;
+                return;
+            }
+        };
         tracking.conn = Some(id);
         tracking.reply = !reply;
         if let Some(conn) = self.table.get(id) {
@@ -193,13 +213,14 @@ impl Conntrack {
         }
     }
 
-    fn track_one(&mut self, packet: &mut Packet, mut t: Tracking<'_>) -> Result<(), DropReason> {
+    fn track_one(&mut self, packet: &mut Packet, mut t: Tracking<'_>) -> Result<ConnSeen, DropReason> {
         if t.ct.force
             && t.reply
             && let Some(id) = t.conn
         {
             self.expire(id);
             t.conn = None;
+            t.over = true;
         }
         if t.helper.is_none() {
             t.helper = t.conn.and_then(|id| self.table.get(id)).and_then(|conn| conn.helper);
@@ -220,6 +241,7 @@ impl Conntrack {
         } else {
             create = true;
         }
+        let before = t.conn;
         let mut expected = None;
         if create {
             expected = self.expectations.find(&t.key).cloned();
@@ -244,7 +266,15 @@ impl Conntrack {
                 self.run_helper(packet, &t, id);
             }
         }
-        Ok(())
+        Ok(match (before, t.conn) {
+            (Some(before), Some(conn)) if before == conn => ConnSeen::Found,
+            (Some(_), Some(_)) => ConnSeen::Renewed,
+            (None, Some(_)) if t.over => ConnSeen::Renewed,
+            (None, Some(_)) => ConnSeen::Begun,
+            (Some(_), None) => ConnSeen::Expired,
+            (None, None) if t.over => ConnSeen::Expired,
+            (None, None) => ConnSeen::None,
+        })
     }
 
     /// Ends a connection at once.
@@ -449,11 +479,12 @@ fn write_metadata(
 
 /// Upkeep, settings, and what can be asked between packets.
 impl Conntrack {
-    /// Removes what is over, when it is time.
-    pub fn run(&mut self, now: Time) {
+    /// Removes what is over, when it is time; returns how many.
+    pub fn run(&mut self, now: Time) -> u32 {
         if now < self.next_sweep {
-            return;
+            return 0;
         }
+        let before = self.table.len();
         self.next_sweep = now + self.sweep;
         for index in 0..self.table.n_slots() {
             let over = self.table.in_slot(index).filter(|(_, conn)| now.0 >= conn.expires);
@@ -461,6 +492,7 @@ impl Conntrack {
                 self.remove(id);
             }
         }
+        (before - self.table.len()) as u32
     }
 
     /// When [`Self::run`] has something to do, if nothing happens before.

@@ -98,30 +98,37 @@ impl Table {
     ///
     /// As in OVS, a connection that is not translated is found by one node, whichever direction is asked for.
     pub(super) fn find(&self, key: &ConnKey, now: u64) -> Option<(ConnId, bool)> {
+        self.find_or_over(key, now).ok()
+    }
+
+    /// The same; if there is none, whether there is one whose time is over.
+    pub(super) fn find_or_over(&self, key: &ConnKey, now: u64) -> Result<(ConnId, bool), bool> {
         let hash = key.hash(self.basis);
         let (chunk, at) = self.head(hash);
-        let mut node = *self.heads.get(chunk)?.get(at)?;
+        let mut over = false;
+        let mut node = self.heads.get(chunk).and_then(|chunk| chunk.get(at)).copied().unwrap_or(NONE);
         while node != NONE {
             let index = node / 2;
             let dir = node as usize % 2;
-            let slot = self.slot(index)?;
+            let Some(slot) = self.slot(index) else { break };
             node = slot.next[dir];
             if slot.hashes[dir] != hash {
                 continue;
             }
             let Some(conn) = &slot.conn else { continue };
             if now >= conn.expires {
+                over |= conn.keys.contains(key);
                 continue;
             }
             let id = ConnId { slot: index, generation: slot.generation };
             if conn.keys[0] == *key {
-                return Some((id, false));
+                return Ok((id, false));
             }
             if conn.keys[1] == *key {
-                return Some((id, true));
+                return Ok((id, true));
             }
         }
-        None
+        Err(over)
     }
 
     /// Adds a connection.

@@ -15,7 +15,7 @@ use crate::flow::{ExtractConfig, Flow};
 use crate::meter::Meters;
 use crate::packet::{BATCH, Batch, Packet};
 use crate::stats::{Counters, DropReason};
-use crate::trace::{Event, FlowId, PacketId, Trace};
+use crate::trace::{Event, FlowId, PacketId, RemoveWhy, Trace};
 use crate::types::{PortNo, Span, Time};
 
 /// How often subtables are ranked anew (`DPCLS_OPTIMIZATION_INTERVAL`).
@@ -243,7 +243,10 @@ impl Datapath {
 
     /// Does what time brings: connections that are over, and fragments that wait in vain, go.
     pub fn run<T: Trace>(&mut self, now: Time, trace: &mut T) {
-        self.conntrack.run(now);
+        let connections = self.conntrack.run(now);
+        if connections > 0 {
+            trace.event(|| Event::Expire { connections });
+        }
         let late = self.conntrack.fragments.run(now);
         self.end_held(late, trace);
     }
@@ -392,9 +395,14 @@ impl Datapath {
     ///
     /// # Errors
     /// [`FlowError::NotFound`].
-    pub fn flow_del<T: Trace>(&mut self, id: FlowId, trace: &mut T) -> Result<FlowStats, FlowError> {
+    pub fn flow_del<T: Trace>(
+        &mut self,
+        id: FlowId,
+        why: RemoveWhy,
+        trace: &mut T,
+    ) -> Result<FlowStats, FlowError> {
         let stats = self.flows.remove(id).ok_or(FlowError::NotFound)?;
-        trace.event(|| Event::Remove { flow: id });
+        trace.event(|| Event::Remove { flow: id, why });
         Ok(stats)
     }
 
@@ -402,8 +410,15 @@ impl Datapath {
     ///
     /// # Errors
     /// [`FlowError::NotFound`], [`FlowError::Action`].
-    pub fn flow_set_actions(&mut self, id: FlowId, actions: Actions) -> Result<(), FlowError> {
-        self.flows.set_actions(id, actions)
+    pub fn flow_set_actions<T: Trace>(
+        &mut self,
+        id: FlowId,
+        actions: Actions,
+        trace: &mut T,
+    ) -> Result<(), FlowError> {
+        self.flows.set_actions(id, actions)?;
+        trace.event(|| Event::Modify { flow: id });
+        Ok(())
     }
 
     /// Removes all flows.
@@ -411,7 +426,7 @@ impl Datapath {
         let ids: Vec<FlowId> = self.flows.iter().map(|flow| flow.id).collect();
         for flow in ids {
             self.flows.remove(flow);
-            trace.event(|| Event::Remove { flow });
+            trace.event(|| Event::Remove { flow, why: RemoveWhy::Purged });
         }
     }
 
@@ -426,7 +441,7 @@ impl Datapath {
         self.flows.expire(now, idle, |flow| {
             removed(flow);
             let flow = flow.id;
-            trace.event(|| Event::Remove { flow });
+            trace.event(|| Event::Remove { flow, why: RemoveWhy::Idle });
         });
     }
 }

@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::offload::{Capabilities, Offloads};
 use crate::packet::{BATCH, Batch, Packet};
 use crate::stats::DropReason;
-use crate::trace::{Event, FlowId, Off, OffloadWhy, PacketId, Recorder, Tier};
+use crate::trace::{Event, FlowId, Off, OffloadWhy, PacketId, Recorder, RemoveWhy, Tier};
 use crate::types::{PortNo, RecircId, Span, Time};
 
 /// A UDP frame of 60 bytes; `n` is the last byte of the source address, and the identification.
@@ -183,11 +183,11 @@ fn simple_match_decides_while_all_flows_are_simple() {
     assert_eq!(ports(&send(&mut dp, &[udp(1)], &mut NoUpcall)), [2]);
     assert_eq!(dp.counters().passes.simple, 3, "one flow that is not simple");
     assert_eq!(dp.counters().passes.megaflow, 1);
-    dp.flow_del(other, &mut Off).unwrap();
+    dp.flow_del(other, RemoveWhy::Command, &mut Off).unwrap();
     assert_eq!(ports(&send(&mut dp, &[udp(9)], &mut NoUpcall)), [2]);
     assert_eq!(dp.counters().passes.simple, 4, "and it is gone");
 
-    dp.flow_del(arp_flow, &mut Off).unwrap();
+    dp.flow_del(arp_flow, RemoveWhy::Command, &mut Off).unwrap();
     assert!(send(&mut dp, &[arp(1)], &mut NoUpcall).is_empty());
     assert_eq!(dp.counters().passes.lost, 1);
     dp.configure_port(PortNo(1), PortConfig { simple_match: false, ..PortConfig::default() }).unwrap();
@@ -320,13 +320,13 @@ fn a_deleted_flow_is_not_hit_from_a_cache() {
     put(&mut dp, match_on(1, 0x0800, Some(2)), [output(2)]);
     send(&mut dp, &[udp(1)], &mut NoUpcall);
     assert_eq!(dp.emc_len(), 1);
-    dp.flow_del(flow, &mut Off).unwrap();
+    dp.flow_del(flow, RemoveWhy::Command, &mut Off).unwrap();
     assert_eq!(dp.emc_len(), 0);
     // The same number, another flow.
     assert_eq!(put(&mut dp, match_on(1, 0x0800, Some(3)), [output(4)]), flow);
     assert!(send(&mut dp, &[udp(1)], &mut NoUpcall).is_empty());
     assert_eq!(dp.counters().passes.lost, 1);
-    assert_eq!(dp.flow_del(FlowId(99), &mut Off), Err(FlowError::NotFound));
+    assert_eq!(dp.flow_del(FlowId(99), RemoveWhy::Command, &mut Off), Err(FlowError::NotFound));
     dp.flow_flush(&mut Off);
     assert!(dp.flows().is_empty());
 }
@@ -670,7 +670,7 @@ fn flows_expire_and_removal_is_traced() {
     assert_eq!(dp.flows().next_idle(idle), Some(Time::from_millis(10_005)));
     dp.flow_expire(Time::from_millis(10_005), idle, &mut trace, |flow| seen.push(flow.stats.packets));
     assert_eq!(seen, [1]);
-    assert_eq!(trace.events, [Event::Remove { flow: FlowId(0) }]);
+    assert_eq!(trace.events, [Event::Remove { flow: FlowId(0), why: RemoveWhy::Idle }]);
 }
 
 #[test]

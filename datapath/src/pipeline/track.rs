@@ -56,11 +56,13 @@ impl<U: Upcall, T: Trace> Processing<'_, U, T> {
 
     fn track_packet(&mut self, packet: &mut Packet, ct: &Ct) -> Result<(), DropReason> {
         let before = packet.offloads;
-        let tracked = self.dp.conntrack.track(packet, ct, self.now);
+        let seen = self.dp.conntrack.track(packet, ct, self.now)?;
         if T::ON {
+            let (id, zone, state) = (PacketId(packet.md.id), ct.zone, packet.md.ct_state);
+            self.trace.event(|| Event::Conntrack { packet: id, zone, state, seen });
             self.trace_changed(packet, before);
         }
-        tracked
+        Ok(())
     }
 
     fn trace_changed(&mut self, packet: &Packet, before: Offloads) {

@@ -9,6 +9,7 @@
 mod command;
 mod device;
 mod dump;
+mod life;
 mod meters;
 mod ports;
 mod revalidate;
@@ -19,6 +20,7 @@ mod tunnel_ports;
 pub use command::{CommandError, FileReader};
 pub use device::{Device, DeviceKind, RxChecksum};
 pub use dump::DumpOptions;
+pub use life::{FateCounts, FlowEvent, FlowFate, FlowLife};
 pub use meters::MeterModError;
 pub use ports::{BridgeSpec, PortSpec, SwitchError, SwitchPort};
 
@@ -28,7 +30,7 @@ use crate::flow::Flow;
 use crate::openflow::Ofproto;
 use crate::packet::{Batch, Packet};
 use crate::pipeline::{Config, Datapath};
-use crate::trace::{FlowId, Off, Trace};
+use crate::trace::{FlowId, Off, RemoveWhy, Trace};
 use crate::types::{PortNo, Span, Time};
 
 /// Settings of a switch that are not the datapath's.
@@ -69,6 +71,7 @@ pub struct Switch {
     revalidator: revalidate::Revalidator,
     /// Limits of connection tracking that the database has, by zone; that of `None` is the default.
     zone_limits: BTreeMap<Option<u16>, u32>,
+    life: FlowLife,
 }
 
 impl Switch {
@@ -82,6 +85,7 @@ impl Switch {
             virtual_ports: BTreeMap::new(),
             revalidator: revalidate::Revalidator::default(),
             zone_limits: BTreeMap::new(),
+            life: FlowLife::default(),
         }
     }
 
@@ -200,7 +204,7 @@ impl Switch {
 
     /// When [`Self::run`] is to be called next, if nothing happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
-        let flows = self.dp.flows().next_idle(self.config.idle_too_long());
+        let flows = self.dp.flows().next_idle(self.idle_too_long());
         [flows, self.of.next_wakeup(), self.dp.next_wakeup(), self.revalidator.due(&self.config)]
             .into_iter()
             .flatten()
@@ -219,18 +223,16 @@ impl Switch {
     /// Removes all datapath flows (`revalidator/purge`, `dpctl/del-flows`).
     pub fn flush_flows(&mut self, now: Time) {
         self.credit(now);
-        let ids: Vec<FlowId> = self.dp.flows().iter().map(|flow| flow.id).collect();
-        self.dp.flow_flush(&mut Off);
-        for id in ids {
-            self.forget_flow(id, now);
-        }
+        self.remove_all(RemoveWhy::Purged, now, &mut Off);
     }
 
     /// Removes one datapath flow; says whether there was one.
     pub fn remove_flow<T: Trace>(&mut self, id: FlowId, now: Time, trace: &mut T) -> bool {
         self.credit(now);
-        let there = self.dp.flow_del(id, trace).is_ok();
+        let Some(flow) = self.dp.flows().get(id).map(|flow| flow.record()) else { return false };
+        let there = self.dp.flow_del(id, RemoveWhy::Command, trace).is_ok();
         self.forget_flow(id, now);
+        self.life.note(FlowEvent::removed(flow, RemoveWhy::Command, now));
         there
     }
 

@@ -7,12 +7,15 @@
 //! flows counted is credited in the same way, since a hit can move a learned address, which changes flows; a busy switch
 //! affords that every few thousand packets.
 
+use super::life::{FlowEvent, FlowFate};
 use super::{Switch, SwitchConfig};
-use crate::cache::FlowStats;
-use crate::openflow::ofproto::{Credit, Verdict};
-use crate::trace::{FlowId, Trace};
-use crate::types::Time;
+use crate::cache::{FlowRecord, FlowStats};
+use crate::openflow::ofproto::{Changes, Credit, Revalidation, Verdict};
+use crate::trace::{FlowId, RemoveWhy, Trace};
+use crate::types::{Span, Time};
 
+/// How long flows may be idle while there are more than the limit allows (`revalidate()` of `ofproto/ofproto-dpif-upcall.c`).
+const CROWDED_IDLE: Span = Span::from_millis(100);
 /// Translations that each received packet earns.
 const EARNED_BY_PACKET: u64 = 16;
 /// Packets that earn the crediting of one flow.
@@ -25,6 +28,8 @@ const MOST_SAVED: u64 = 100_000;
 pub(super) struct Revalidator {
     /// Since when datapath flows may be wrong.
     changed_at: Option<Time>,
+    /// What changed since flows were looked at.
+    changes: Changes,
     /// Translations that may be spent at once.
     saved: u64,
     /// Packets whose worth of crediting has not been spent.
@@ -37,6 +42,7 @@ impl Default for Revalidator {
     fn default() -> Self {
         Self {
             changed_at: None,
+            changes: Changes::empty(),
             saved: MOST_SAVED,
             saved_packets: MOST_SAVED * PACKETS_FOR_CREDIT,
             credited: Vec::new(),
@@ -59,8 +65,11 @@ impl Revalidator {
         &mut self.credited[index]
     }
 
-    pub(super) fn note_change(&mut self, now: Time) {
-        self.changed_at.get_or_insert(now);
+    pub(super) fn note_changes(&mut self, changes: Changes, now: Time) {
+        if !changes.is_empty() {
+            self.changes |= changes;
+            self.changed_at.get_or_insert(now);
+        }
     }
 
     pub(super) fn is_pending(&self) -> bool {
@@ -85,9 +94,7 @@ impl Switch {
 
     /// Remembers since when datapath flows may be wrong, if something changed.
     pub(super) fn note_changes(&mut self, now: Time) {
-        if self.of.take_changed() {
-            self.revalidator.note_change(now);
-        }
+        self.revalidator.note_changes(self.of.take_changes(), now);
     }
 
     /// Revalidates if something changed and it is affordable or due.
@@ -104,29 +111,36 @@ impl Switch {
     pub(super) fn revalidate<T: Trace>(&mut self, now: Time, trace: &mut T) {
         self.credit(now);
         self.revalidator.changed_at = None;
+        let changes = std::mem::take(&mut self.revalidator.changes);
         let ids: Vec<FlowId> = self.dp.flows().iter().map(|flow| flow.id).collect();
         self.revalidator.saved = self.revalidator.saved.saturating_sub(ids.len() as u64);
         for id in ids {
             let Some(flow) = self.dp.flows().get(id) else { continue };
-            let verdict = self.of.revalidate(id, &flow.key(), &flow.mask(), flow.actions, now);
-            match verdict {
-                Verdict::Keep => {}
+            let look = self.of.revalidate(id, &flow.key(), &flow.mask(), flow.actions, now);
+            let Revalidation { verdict, rule_gone, wanted } = look;
+            if verdict == Verdict::Keep {
+                continue;
+            }
+            let flow = flow.record();
+            let fate = match verdict {
+                Verdict::Keep => continue,
                 Verdict::Modify(actions) => {
-                    // What the datapath cannot do it must not go on doing wrongly: the next packet will say so.
-                    if self.dp.flow_set_actions(id, actions).is_err() {
-                        self.drop_flow(id, now, trace);
+                    match self.dp.flow_set_actions(id, actions.clone(), trace) {
+                        Ok(()) => FlowFate::Changed(actions),
+                        // What the datapath cannot do it must not go on doing wrongly: the next packet will say so.
+                        Err(_) => FlowFate::Removed { why: RemoveWhy::Refused, wanted: None },
                     }
                 }
-                Verdict::Delete => self.drop_flow(id, now, trace),
+                Verdict::Delete(why) => FlowFate::Removed { why, wanted },
+            };
+            if let FlowFate::Removed { why, .. } = fate {
+                // A flow that is gone already needs no removal.
+                let _ = self.dp.flow_del(id, why, trace);
+                self.forget_flow(id, now);
             }
+            self.life.note(FlowEvent { at: now, flow, fate, changes, rule_gone });
         }
         self.inject(now, trace);
-    }
-
-    fn drop_flow<T: Trace>(&mut self, id: FlowId, now: Time, trace: &mut T) {
-        // A flow that is gone already needs no removal.
-        let _ = self.dp.flow_del(id, trace);
-        self.forget_flow(id, now);
     }
 
     /// Forgets what was kept about a datapath flow that is gone.
@@ -156,11 +170,35 @@ impl Switch {
 
     /// Removes datapath flows that were idle for too long. Call after [`Self::credit`].
     pub(super) fn expire_flows<T: Trace>(&mut self, now: Time, trace: &mut T) {
-        let idle = self.config.idle_too_long();
-        let Self { dp, of, revalidator, .. } = self;
+        let (n_flows, limit) = (self.dp.flows().len(), self.dp.config().flow_limit);
+        if n_flows > limit.saturating_mul(2) {
+            self.remove_all(RemoveWhy::Limit, now, trace);
+            return;
+        }
+        let idle = self.idle_too_long();
+        let Self { dp, of, revalidator, life, .. } = self;
         dp.flow_expire(now, idle, trace, |flow| {
             of.flow_removed(flow.id, now);
             *revalidator.credited(flow.id) = FlowStats::default();
+            life.note(FlowEvent::removed(flow.record(), RemoveWhy::Idle, now));
         });
+    }
+
+    /// For how long a flow was unused when it goes.
+    pub(super) fn idle_too_long(&self) -> Span {
+        let crowded = self.dp.flows().len() > self.dp.config().flow_limit;
+        let idle = if crowded { CROWDED_IDLE } else { self.config.max_idle };
+        SwitchConfig { max_idle: idle, ..self.config }.idle_too_long()
+    }
+
+    /// Removes all flows.
+    pub(super) fn remove_all<T: Trace>(&mut self, why: RemoveWhy, now: Time, trace: &mut T) {
+        let flows: Vec<FlowRecord> = self.dp.flows().iter().map(|flow| flow.record()).collect();
+        for flow in flows {
+            // It was just there.
+            let _ = self.dp.flow_del(flow.id, why, trace);
+            self.forget_flow(flow.id, now);
+            self.life.note(FlowEvent::removed(flow, why, now));
+        }
     }
 }

@@ -6,9 +6,10 @@ use datapath::packet::{Batch, Packet};
 use datapath::pipeline::Datapath;
 use datapath::stats::{DropReason, PassCounters};
 use datapath::switch::{
-    BridgeSpec, CommandError, Device, DeviceKind, DumpOptions, FileReader, PortSpec, Switch,
+    BridgeSpec, CommandError, Device, DeviceKind, DumpOptions, FateCounts, FileReader, FlowEvent, FlowFate,
+    PortSpec, Switch,
 };
-use datapath::trace::{FlowId, Trace};
+use datapath::trace::{Event, FlowId, RemoveWhy, Trace};
 use datapath::types::{MacAddr, OfPort, PortNo, Time};
 
 use crate::random::Stream;
@@ -40,6 +41,27 @@ pub struct PortInfo {
     pub of_port: u16,
     /// What it counted.
     pub counters: PortCounters,
+}
+
+/// What became of a datapath flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastFlow {
+    /// When.
+    pub at: Time,
+    /// When it was installed.
+    pub installed: Time,
+    /// Why it was removed; none if it got other actions.
+    pub removed: Option<RemoveWhy>,
+    /// What had changed that made it be looked at.
+    pub causes: Vec<&'static str>,
+    /// Whether one of the rules that it came from is no more.
+    pub rule_gone: bool,
+    /// All of this in words.
+    pub fate: String,
+    /// What it was.
+    pub flow: FlowInfo,
+    /// What is in its place: `actions:...`, or the key by the mask that rules ask for now.
+    pub after: Option<String>,
 }
 
 /// What a port counted.
@@ -340,6 +362,61 @@ impl SwitchNode {
             bytes: flow.stats.bytes,
             used: flow.stats.used,
             line: self.switch.flow_text(flow, names(true), now),
+        }
+    }
+
+    /// How many flows were changed, and removed for which reason.
+    pub fn fates(&self) -> FateCounts {
+        *self.switch.flow_life().counts()
+    }
+
+    /// What became of datapath flows, oldest first, as far as it is kept.
+    pub fn past_flows(&self) -> Vec<PastFlow> {
+        self.switch.flow_life().events().map(|event| self.past_flow(event)).collect()
+    }
+
+    /// The last of these.
+    pub fn last_past_flows(&self, count: usize) -> Vec<PastFlow> {
+        let events = self.switch.flow_life().events();
+        let skipped = events.len().saturating_sub(count);
+        events.skip(skipped).map(|event| self.past_flow(event)).collect()
+    }
+
+    fn past_flow(&self, event: &FlowEvent) -> PastFlow {
+        let flow = self.flow_info(&event.flow.view(), event.at);
+        let removed = match event.fate {
+            FlowFate::Changed(_) => None,
+            FlowFate::Removed { why, .. } => Some(why),
+        };
+        PastFlow {
+            at: event.at,
+            installed: event.flow.installed,
+            removed,
+            causes: event.changes.names().collect(),
+            rule_gone: event.rule_gone,
+            fate: self.switch.fate_text(event),
+            after: self.switch.after_text(event),
+            flow,
+        }
+    }
+
+    /// What happened last to the flow with this number: its fate and its key.
+    pub fn fate_of(&self, flow: FlowId) -> Option<(String, String)> {
+        let event = self.switch.flow_life().last_of(flow)?;
+        Some((self.switch.fate_text(event), self.flow_info(&event.flow.view(), event.at).key))
+    }
+
+    /// Tells of the changes and ends of flows that came after the first `before`.
+    pub fn tell_flow_life(&self, before: u64, trace: &mut impl Trace) {
+        let life = self.switch.flow_life();
+        let events = life.events();
+        let new = usize::try_from(life.total() - before).unwrap_or(usize::MAX).min(events.len());
+        for event in events.skip(life.events().len() - new) {
+            let flow = event.flow.id;
+            trace.event(|| match event.fate {
+                FlowFate::Changed(_) => Event::Modify { flow },
+                FlowFate::Removed { why, .. } => Event::Remove { flow, why },
+            });
         }
     }
 

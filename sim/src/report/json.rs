@@ -34,6 +34,22 @@ struct Flow<'a> {
     used_ns: Option<u64>,
 }
 
+#[derive(Serialize)]
+struct Past<'a> {
+    at_ns: u64,
+    fate: &'static str,
+    why: Option<&'static str>,
+    changes: &'a [&'static str],
+    rule_gone: bool,
+    key: &'a str,
+    actions: &'a str,
+    after: Option<&'a str>,
+    packets: u64,
+    bytes: u64,
+    used_ns: Option<u64>,
+    installed_ns: u64,
+}
+
 /// A map that keeps its order.
 struct Ordered<K, V>(Vec<(K, V)>);
 
@@ -54,6 +70,7 @@ struct Switch<'a> {
     sent: u64,
     queued: u64,
     flows: Vec<Flow<'a>>,
+    past_flows: Vec<Past<'a>>,
 }
 
 #[derive(Serialize)]
@@ -172,6 +189,20 @@ fn switch(switch: &SwitchReport) -> Switch<'_> {
         bytes: flow.bytes,
         used_ns: flow.used.map(|time| time.0),
     });
+    let past = switch.past_flows.iter().map(|past| Past {
+        at_ns: past.at.0,
+        fate: if past.removed.is_some() { "removed" } else { "changed" },
+        why: past.removed.map(datapath::trace::RemoveWhy::name),
+        changes: &past.causes,
+        rule_gone: past.rule_gone,
+        key: &past.flow.key,
+        actions: &past.flow.actions,
+        after: past.after.as_deref(),
+        packets: past.flow.packets,
+        bytes: past.flow.bytes,
+        used_ns: past.flow.used.map(|time| time.0),
+        installed_ns: past.installed.0,
+    });
     let counters = &switch.counters;
     Switch {
         ports: Ordered(ports.collect()),
@@ -183,6 +214,7 @@ fn switch(switch: &SwitchReport) -> Switch<'_> {
         sent: counters.sent,
         queued: counters.queued,
         flows: flows.collect(),
+        past_flows: past.collect(),
     }
 }
 

@@ -18,7 +18,7 @@ use datapath::types::Time;
 use crate::files::Files;
 use crate::host::RttSummary;
 use crate::link::LinkCounters;
-use crate::node::switch::{FlowInfo, PortInfo, SwitchCounters};
+use crate::node::switch::{FlowInfo, PastFlow, PortInfo, SwitchCounters};
 use crate::record::{Departure, Observer};
 use crate::scenario::HostCounter;
 use crate::world::{Outcome, World, WorldError};
@@ -126,6 +126,8 @@ pub struct SwitchReport {
     pub counters: SwitchCounters,
     /// Datapath flows.
     pub flows: Vec<FlowInfo>,
+    /// What became of others, oldest first, as far as it is kept.
+    pub past_flows: Vec<PastFlow>,
 }
 
 impl SwitchReport {
@@ -287,6 +289,7 @@ fn switches(world: &World) -> Vec<SwitchReport> {
         ports: world.ports_of(&name),
         counters: world.counters_of(&name),
         flows: world.flows_of(&name),
+        past_flows: world.past_flows_of(&name),
         name,
     };
     world.bridges().into_iter().map(one).collect()

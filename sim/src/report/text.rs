@@ -9,6 +9,8 @@ use crate::link::LinkDrop;
 use crate::quantity::show_time;
 use crate::scenario::HostCounter;
 
+/// Changes and ends of flows shown of each switch.
+const MAX_PAST: usize = 10;
 /// Flows shown of each switch.
 const MAX_FLOWS: usize = 40;
 
@@ -133,6 +135,33 @@ fn write_switch(out: &mut String, switch: &SwitchReport) -> std::fmt::Result {
     }
     if switch.flows.len() > MAX_FLOWS {
         writeln!(out, "      and {} more; --format json has all", switch.flows.len() - MAX_FLOWS)?;
+    }
+    write_past(out, switch)
+}
+
+/// What became of flows that are not there any more, or have other actions.
+fn write_past(out: &mut String, switch: &SwitchReport) -> std::fmt::Result {
+    let past = &switch.past_flows;
+    if past.is_empty() {
+        return Ok(());
+    }
+    let changed = past.iter().filter(|past| past.removed.is_none()).count();
+    writeln!(out, "    flows that were removed: {}, changed: {changed}", past.len() - changed)?;
+    let skipped = past.len().saturating_sub(MAX_PAST);
+    if skipped > 0 {
+        writeln!(out, "      {skipped} earlier ones; --format json has up to 1024")?;
+    }
+    for past in &past[skipped..] {
+        writeln!(out, "      at {} {}", show_time(Span(past.at.0)), past.fate)?;
+        let flow = &past.flow;
+        writeln!(
+            out,
+            "        {}, packets:{}, bytes:{}, actions:{}",
+            flow.key, flow.packets, flow.bytes, flow.actions
+        )?;
+        if let Some(after) = &past.after {
+            writeln!(out, "        now: {after}")?;
+        }
     }
     Ok(())
 }

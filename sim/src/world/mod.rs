@@ -22,14 +22,14 @@ use std::sync::Arc;
 
 use datapath::packet::Packet;
 use datapath::trace::Off;
-use datapath::types::{Span, Time};
+use datapath::types::{PortNo, Span, Time};
 use sha2::{Digest as _, Sha256};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Files;
 use crate::host::Host;
 use crate::link::Direction;
-use crate::node::switch::{FlowInfo, PortInfo, SwitchCounters, SwitchNode};
+use crate::node::switch::{FlowInfo, PastFlow, PortInfo, SwitchCounters, SwitchNode};
 use crate::queue::{Class, EventQueue};
 use crate::record::{Observer, Unobserved, Watch};
 use crate::scenario::{Place, Scenario};
@@ -80,7 +80,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Host(usize),
-    Port { switch: usize, port: datapath::types::PortNo },
+    Port { switch: usize, port: PortNo },
 }
 
 /// What is scheduled.
@@ -172,7 +172,7 @@ pub struct World {
     typed: Vec<Arc<str>>,
     error: Option<WorldError>,
     /// Room for what left; empty between events.
-    tx: Vec<(datapath::types::PortNo, Box<Packet>)>,
+    tx: Vec<(PortNo, Box<Packet>)>,
 }
 
 /// A datapath and what the world keeps beside it.
@@ -473,19 +473,34 @@ impl World {
 
     /// The datapath flows that match on a bridge's ports; those that match on none count for the datapath's first bridge.
     pub fn flows_of(&self, bridge: &str) -> Vec<FlowInfo> {
+        self.of_bridge(bridge, |node| node.flows(self.now), |flow| flow.in_port)
+    }
+
+    /// What became of the datapath flows of a bridge, oldest first, as far as it is kept. Where the port of a flow is gone, it
+    /// counts for the first bridge.
+    pub fn past_flows_of(&self, bridge: &str) -> Vec<PastFlow> {
+        self.of_bridge(bridge, SwitchNode::past_flows, |past| past.flow.in_port)
+    }
+
+    fn of_bridge<T>(
+        &self,
+        bridge: &str,
+        all: impl Fn(&SwitchNode) -> Vec<T>,
+        in_port: impl Fn(&T) -> Option<PortNo>,
+    ) -> Vec<T> {
         for state in &self.switches {
             let ports = state.node.ports();
             let Some(first) = ports.iter().map(|port| port.bridge.as_str()).min() else { continue };
             if !ports.iter().any(|port| port.bridge == bridge) {
                 continue;
             }
-            let bridge_of = |flow: &FlowInfo| {
+            let bridge_of = |one: &T| {
                 ports
                     .iter()
-                    .find(|port| Some(port.no) == flow.in_port)
+                    .find(|port| Some(port.no) == in_port(one))
                     .map_or(first, |port| port.bridge.as_str())
             };
-            return state.node.flows(self.now).into_iter().filter(|flow| bridge_of(flow) == bridge).collect();
+            return all(&state.node).into_iter().filter(|one| bridge_of(one) == bridge).collect();
         }
         Vec::new()
     }

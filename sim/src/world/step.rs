@@ -247,7 +247,10 @@ impl World {
         observer: &mut dyn Observer,
     ) -> Result<String, crate::node::switch::CommandFailure> {
         watch.enter(switch);
-        let result = self.switches[switch].node.command(self.now, argv);
+        let node = &mut self.switches[switch].node;
+        let before = node.switch().flow_life().total();
+        let result = node.command(self.now, argv);
+        node.tell_flow_life(before, watch);
         let text = result.as_ref().map_or_else(|failure| failure.message.as_str(), String::as_str);
         observer.commanded(&Commanded { time: self.now, switch, argv, text });
         self.refresh_ports(switch);

@@ -189,6 +189,11 @@ impl App {
         self.shown.snapshot.switches.get(self.switch.0)
     }
 
+    /// Whether flows of the shown switch were changed or removed.
+    pub fn has_past_flows(&self) -> bool {
+        self.shown_switch().is_some_and(|switch| switch.past != (0, 0))
+    }
+
     /// What happened around where the view is.
     pub fn trail(&self) -> &VecDeque<Entry> {
         if self.frozen { &self.shown.trail } else { self.walk.trail() }

@@ -22,7 +22,8 @@ use sim::world::World;
 
 use super::mask;
 use super::model::{
-    Engine, FlowRow, FlowText, KeyFilter, Port, Record, Snapshot, Subtable, Switch, SwitchIndex, What,
+    Engine, FlowRow, FlowText, KeyFilter, PastFlow, Port, Record, Snapshot, Subtable, Switch, SwitchIndex,
+    What,
 };
 
 /// A scenario's world with its history.
@@ -126,6 +127,20 @@ impl Engine for WorldEngine {
         })
     }
 
+    fn past_flows(&self, switch: SwitchIndex, count: usize) -> Vec<PastFlow> {
+        let Some(node) = self.node(switch) else { return Vec::new() };
+        let past = node.last_past_flows(count).into_iter().rev().map(|past| PastFlow {
+            at: past.at,
+            fate: past.fate,
+            flow: format!(
+                "{}, packets:{}, bytes:{}, actions:{}",
+                past.flow.key, past.flow.packets, past.flow.bytes, past.flow.actions
+            ),
+            after: past.after,
+        });
+        past.collect()
+    }
+
     fn flow_passes(&self, switch: SwitchIndex, flow: FlowId, filter: &KeyFilter) -> bool {
         let Some(flow) = self.flow(switch, flow) else { return false };
         // Where the flow does not look, a packet of the filter's can pass it.
@@ -192,6 +207,7 @@ fn switch(node: &SwitchNode) -> Switch {
         drops: all.filter(|(_, count)| *count > 0).collect(),
         flows,
         subtables: subtables(datapath),
+        past: (node.fates().all_removed(), node.fates().changed),
     }
 }
 

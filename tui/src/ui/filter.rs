@@ -161,7 +161,7 @@ fn split(text: &str) -> Vec<&str> {
 mod tests {
     use datapath::flow::Flow;
     use datapath::stats::DropReason;
-    use datapath::trace::{FlowId, OffloadWhy, PacketId};
+    use datapath::trace::{FlowId, OffloadWhy, PacketId, RemoveWhy};
     use datapath::types::Time;
 
     use super::super::model::{Cursor, Record, SwitchIndex, What};
@@ -225,7 +225,11 @@ mod tests {
         assert!(!filter("recirc>0").passes_entry(&entry(dropped(), 0, true)));
         assert!(filter("recirc=2").passes_entry(&entry(dropped(), 2, true)));
         assert!(filter("recirc<2").passes_entry(&entry(dropped(), 1, true)));
-        assert!(!filter("recirc<2").passes_entry(&entry(Event::Remove { flow: FlowId(1) }, 0, true)));
+        assert!(!filter("recirc<2").passes_entry(&entry(
+            Event::Remove { flow: FlowId(1), why: RemoveWhy::Idle },
+            0,
+            true
+        )));
     }
 
     #[test]

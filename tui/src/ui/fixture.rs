@@ -13,8 +13,12 @@ use sim::describe;
 use sim::record::WorldEvent;
 
 use super::model::{
-    Engine, FlowRow, FlowText, KeyFilter, Port, Record, Snapshot, Subtable, Switch, SwitchIndex, What,
+    Engine, FlowRow, FlowText, KeyFilter, PastFlow, Port, Record, Snapshot, Subtable, Switch, SwitchIndex,
+    What,
 };
+
+/// From this step on there are flows that were changed or removed.
+pub const PAST_FROM: u64 = 20;
 
 /// Number of steps until the made-up world of the screen tests ends.
 pub const STEPS: u64 = 24;
@@ -208,6 +212,9 @@ impl Engine for FakeEngine {
                 hits: 7,
             }];
         }
+        if self.step >= PAST_FROM {
+            switch.past = (1, 1);
+        }
         let other = Switch { name: "s2".into(), ..Switch::default() };
         Snapshot { now: self.now(), switches: vec![switch, other] }
     }
@@ -222,6 +229,24 @@ impl Engine for FakeEngine {
             ),
             actions: if flow.0 == 1 { "push_vlan(vid=10,pcp=0),recirc(0x1)".into() } else { "2".into() },
         })
+    }
+
+    fn past_flows(&self, switch: SwitchIndex, count: usize) -> Vec<PastFlow> {
+        if switch.0 != 0 || self.step < PAST_FROM {
+            return Vec::new();
+        }
+        let past = |ms: u64, fate: &str| PastFlow {
+            at: Time::from_millis(ms),
+            fate: fate.into(),
+            flow: "recirc_id(0),in_port(1),eth_type(0x0806), packets:3, bytes:126, actions:2".into(),
+            after: None,
+        };
+        let mut all = vec![
+            past(20, "removed, idle: no packet used it"),
+            PastFlow { after: Some("actions:1".into()), ..past(19, "changed; rules changed") },
+        ];
+        all.truncate(count);
+        all
     }
 
     fn flow_passes(&self, _switch: SwitchIndex, flow: FlowId, filter: &KeyFilter) -> bool {
@@ -255,7 +280,12 @@ impl Engine for FakeEngine {
             }
             Event::Upcall { .. } => "upcall".into(),
             Event::Install { flow, .. } => format!("flow {} installed", flow.0),
-            Event::Remove { flow } => format!("flow {} removed", flow.0),
+            Event::Modify { flow } => format!("flow {} changed", flow.0),
+            Event::Remove { flow, why } => format!("flow {} removed, {}", flow.0, why.name()),
+            Event::Conntrack { state, seen, .. } => {
+                format!("tracked: {}, {}", describe::ct_state(*state), describe::seen(*seen))
+            }
+            Event::Expire { connections } => format!("{connections} connections removed"),
             Event::Action { word, .. } => format!("action: {word}"),
             Event::OffloadChange { before, after, .. } => {
                 format!("offload: {} to {}", describe::offloads(*before), describe::offloads(*after))

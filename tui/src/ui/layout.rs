@@ -78,11 +78,13 @@ pub fn overview(body: Rect, ports: usize) -> Overview {
     Overview { ports, caches, flows, timeline, packet }
 }
 
-/// The flow screen's parts: the table, and one flow in full if that is asked for.
-pub fn flows(body: Rect, full: bool) -> (Rect, Rect) {
-    let rows = if full { (body.height / 2).min(10) } else { 0 };
-    let [table, detail] = Layout::vertical([Constraint::Min(0), Constraint::Length(rows)]).areas(body);
-    (table, detail)
+/// The flow screen's parts: the table, one flow in full if that is asked for, and what became of others if there are any.
+pub fn flows(body: Rect, full: bool, past: bool) -> (Rect, Rect, Rect) {
+    let past = if past && body.height >= 18 { body.height / 4 } else { 0 };
+    let rows = if full { ((body.height - past) / 2).min(10) } else { 0 };
+    let parts = [Constraint::Min(0), Constraint::Length(rows), Constraint::Length(past)];
+    let [table, detail, past] = Layout::vertical(parts).areas(body);
+    (table, detail, past)
 }
 
 /// The cache screen's parts: tiers, subtables, drops.
@@ -124,7 +126,7 @@ pub fn list(app: &App) -> Rect {
             let ports = app.shown_switch().map_or(0, |switch| switch.ports.len());
             inside(overview(body, ports).timeline)
         }
-        Screen::Flows => below_heading(flows(body, app.flows.full).0),
+        Screen::Flows => below_heading(flows(body, app.flows.full, app.has_past_flows()).0),
         Screen::Timeline | Screen::Caches | Screen::Output => inside(body),
         Screen::Packet => inside(packet(body).way),
     }

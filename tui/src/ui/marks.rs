@@ -39,7 +39,10 @@ pub const fn breakpoint_of(record: &Record) -> Option<Breakpoint> {
             Event::Rx { .. }
             | Event::Lookup { .. }
             | Event::Upcall { .. }
+            | Event::Modify { .. }
             | Event::Remove { .. }
+            | Event::Conntrack { .. }
+            | Event::Expire { .. }
             | Event::Action { .. }
             | Event::Copy { .. }
             | Event::Tx { .. },

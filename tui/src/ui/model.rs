@@ -141,6 +141,19 @@ pub struct FlowText {
     pub actions: String,
 }
 
+/// What became of a datapath flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PastFlow {
+    /// When.
+    pub at: Time,
+    /// What and why, in words.
+    pub fate: String,
+    /// What it was, in a line.
+    pub flow: String,
+    /// What is in its place.
+    pub after: Option<String>,
+}
+
 /// One subtable of the datapath classifier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subtable {
@@ -167,6 +180,8 @@ pub struct Switch {
     pub flows: Vec<FlowRow>,
     /// Subtables of the classifier.
     pub subtables: Vec<Subtable>,
+    /// Flows that were removed so far, and times that one was given other actions.
+    pub past: (u64, u64),
 }
 
 /// The world at one moment.
@@ -221,6 +236,9 @@ pub trait Engine {
 
     /// Text of a flow, if it is still there.
     fn flow_text(&self, switch: SwitchIndex, flow: FlowId) -> Option<FlowText>;
+
+    /// The last changes and ends of flows, at most `count`, newest first.
+    fn past_flows(&self, switch: SwitchIndex, count: usize) -> Vec<PastFlow>;
 
     /// Whether packets that `filter` lets through can hit a flow; none if the flow is gone.
     fn flow_passes(&self, switch: SwitchIndex, flow: FlowId, filter: &KeyFilter) -> bool;

@@ -693,6 +693,7 @@ screens! {
     screen_overview_big: Screen::Overview, (120, 40), |_| {};
     screen_flows: Screen::Flows, (80, 24), |_| {};
     screen_flows_table: Screen::Flows, (80, 24), |app| update(app, Command::Enter);
+    screen_past_flows: Screen::Flows, (80, 24), |app| to(app, super::fixture::PAST_FROM, 0);
     screen_caches: Screen::Caches, (80, 24), |_| {};
     screen_timeline: Screen::Timeline, (80, 24), |app| { update(app, Command::Up); update(app, Command::Up); };
     screen_timeline_filtered: Screen::Timeline, (80, 24), |app| keys_of(app, "/offload~good\n");

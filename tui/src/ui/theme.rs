@@ -68,10 +68,11 @@ impl Theme {
             Some(Event::Drop { .. }) => self.colour(Color::Red),
             Some(Event::Recirc { .. }) => self.colour(Color::Magenta),
             Some(Event::OffloadChange { .. }) => self.colour(Color::Yellow),
-            Some(Event::Upcall { .. } | Event::Install { .. } | Event::Remove { .. }) => {
-                self.colour(Color::Cyan)
-            }
+            Some(
+                Event::Upcall { .. } | Event::Install { .. } | Event::Modify { .. } | Event::Remove { .. },
+            ) => self.colour(Color::Cyan),
             Some(Event::Rx { .. } | Event::Tx { .. }) => self.colour(Color::Green),
+            Some(Event::Conntrack { .. } | Event::Expire { .. }) => self.colour(Color::Blue),
             Some(Event::Lookup { .. } | Event::Action { .. } | Event::Copy { .. }) => Style::new(),
         }
     }

@@ -146,6 +146,11 @@ pub enum Verb {
         /// Words behind it.
         words: Vec<Word>,
     },
+    /// Tell which datapath flows were changed or removed, and why. Open vSwitch has no such command.
+    WhyDeleted {
+        /// Most lines.
+        last: Option<Word>,
+    },
     /// Bring statistics and datapath flows up to date.
     RevalidatorWait,
     /// Remove all datapath flows.
@@ -260,6 +265,7 @@ fn command(args: &mut Args<'_>, name: Word) -> Result<Appctl, ParseError> {
         }
         "revalidator/wait" => Verb::RevalidatorWait,
         "revalidator/purge" => Verb::RevalidatorPurge,
+        "recirc/why-deleted" => Verb::WhyDeleted { last: args.next_word() },
         "upcall/show" => Verb::UpcallShow,
         "upcall/set-flow-limit" => Verb::SetFlowLimit(args.need("a number")?),
         "coverage/read-counter" => Verb::CoverageRead(args.need("a counter")?),

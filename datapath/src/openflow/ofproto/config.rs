@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Changes;
 use super::Ofproto;
 use crate::openflow::bridge::group::GroupTable;
 use crate::openflow::bridge::port::PortSpec;
@@ -47,7 +48,7 @@ pub enum ConfigError {
 
 impl Ofproto {
     fn bridge_mut(&mut self, id: BridgeId) -> Result<&mut Bridge, ConfigError> {
-        self.changed = true;
+        self.changes |= Changes::PORTS;
         self.bridges.get_mut(&id).map(Arc::make_mut).ok_or(ConfigError::NoBridge)
     }
 
@@ -89,7 +90,7 @@ impl Ofproto {
         self.group_stats.retain(|(of, _), _| *of != id);
         self.patch_stats.retain(|(of, _), _| *of != id);
         self.by_port.retain(|_, (of, _)| *of != id);
-        self.changed = true;
+        self.changes |= Changes::PORTS;
         Ok(())
     }
 
@@ -103,7 +104,7 @@ impl Ofproto {
         let gone = bridge.remove_rules(&found, &mut self.rule_stats);
         *bridge.groups_mut() = GroupTable::default();
         self.group_stats.retain(|(of, _), _| *of != id);
-        self.changed = true;
+        self.changes |= Changes::RULES;
         if bridge.fail_mode == FailMode::Standalone {
             self.flow_mod(id, &normal_rule(), now)?;
         }
@@ -133,7 +134,8 @@ impl Ofproto {
 
     /// Adds a meter, or changes it.
     pub fn set_meter(&mut self, id: BridgeId, number: u32, meter: BridgeMeter) {
-        if let Ok(bridge) = self.bridge_mut(id) {
+        if let Some(bridge) = self.bridges.get_mut(&id).map(Arc::make_mut) {
+            self.changes |= Changes::METERS;
             bridge.meters.insert(number, meter);
         }
     }
@@ -141,7 +143,7 @@ impl Ofproto {
     /// Removes a meter, and the rules that use it (OpenFlow 1.3, 6.5).
     pub fn remove_meter(&mut self, id: BridgeId, number: u32) -> FlowChange {
         let Some(bridge) = self.bridges.get_mut(&id).map(Arc::make_mut) else { return FlowChange::default() };
-        self.changed = true;
+        self.changes |= Changes::METERS;
         bridge.meters.remove(&number);
         let rules = bridge.rules_with_meter(number);
         let mut done = bridge.remove_rules(&rules, &mut self.rule_stats);
@@ -315,7 +317,9 @@ impl Ofproto {
         let mut context = FlowContext { last_rule: &mut self.last_rule, stats: &mut self.rule_stats, now };
         let mut done = bridge.apply_flow_mod(change, &mut context)?;
         self.forget_learned(id, &mut done);
-        self.changed |= done != FlowChange::default();
+        if done != FlowChange::default() {
+            self.changes |= Changes::RULES;
+        }
         Ok(done)
     }
 
@@ -338,7 +342,7 @@ impl Ofproto {
         }
         let bridge = self.bridges.get_mut(&id).map(Arc::make_mut).ok_or(ConfigError::NoBridge)?;
         let done = bridge.groups_mut().apply(change, now)?;
-        self.changed = true;
+        self.changes |= Changes::GROUPS;
         let everything = Match::catch_all();
         let mut gone = FlowChange::default();
         for group in done.deleted {

@@ -1,6 +1,6 @@
 //! Misses, and the datapath flows that come of them: crediting, revalidation, expiry.
 
-use super::{FlowInfo, Ofproto};
+use super::{Changes, FlowInfo, Ofproto};
 use crate::action::{Action, Actions, Userspace, UserspaceCookie};
 use crate::flow::{Flow, VLAN_CFI};
 use crate::openflow::action::OfAction;
@@ -12,7 +12,7 @@ use crate::openflow::xlate::{
 };
 use crate::pipeline::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::stats::DropReason;
-use crate::trace::FlowId;
+use crate::trace::{FlowId, RemoveWhy};
 use crate::types::{OfPort, PortNo, RecircId, TableId, Time};
 use std::sync::Arc;
 
@@ -54,7 +54,24 @@ pub enum Verdict {
     /// With these actions.
     Modify(Actions),
     /// It is not: packets that it matches may need different actions, or nothing is known about them.
-    Delete,
+    Delete(RemoveWhy),
+}
+
+/// What looking at a datapath flow again came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revalidation {
+    /// Whether it is still right.
+    pub verdict: Verdict,
+    /// Whether one of the rules that it came from is no more.
+    pub rule_gone: bool,
+    /// What the rules look at now, if it is deleted because of that.
+    pub wanted: Option<Box<Flow>>,
+}
+
+impl From<Verdict> for Revalidation {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, rule_gone: false, wanted: None }
+    }
 }
 
 /// Packets that a datapath flow matched since it was last asked.
@@ -131,7 +148,9 @@ impl Ofproto {
         let info = FlowInfo { cache: out.cache.into(), recircs: out.recircs, tag_is_open };
         self.pending.insert(ticket, info);
         // The flow goes with the next revalidation: what OVS keeps of it says less than its mask (see `revalidate`).
-        self.changed |= cut || needs_absent_tuple(request.key, &mask);
+        if cut || needs_absent_tuple(request.key, &mask) {
+            self.changes |= Changes::AGAIN;
+        }
         let install = Some(Install { mask, actions, ticket });
         Ok(UpcallReply { execute: out.actions.into(), install, inject: self.take_injections() })
     }
@@ -317,8 +336,9 @@ impl Ofproto {
         mask: &Flow,
         actions: &[Action],
         now: Time,
-    ) -> Verdict {
-        let Some(at) = self.locate(key) else { return Verdict::Delete };
+    ) -> Revalidation {
+        let Some(at) = self.locate(key) else { return Verdict::Delete(RemoveWhy::NoPort).into() };
+        let rule_gone = self.lost_a_rule(flow);
         let mut key = *key;
         if self.ends_in_tag(&key) {
             // What OVS reads from its own text of the flow: a tag without id, and nothing in it. A rule that looks at tags
@@ -336,16 +356,29 @@ impl Ofproto {
             mask.vlans[0].tci.set(0);
         }
         let too_wide = wanted.words().iter().zip(mask.words()).any(|(wanted, has)| wanted & !has != 0);
-        if too_wide || out.avoid_caching || needs_absent_tuple(&key, &wanted) {
+        let why = [
+            (out.avoid_caching, RemoveWhy::Uncacheable),
+            (needs_absent_tuple(&key, &wanted), RemoveWhy::BadFit),
+            (too_wide, RemoveWhy::Wide),
+        ];
+        if let Some(&(_, why)) = why.iter().find(|(is, _)| *is) {
             self.release(FlowInfo { recircs: out.recircs, ..FlowInfo::default() }, now);
-            return Verdict::Delete;
+            let wanted = (why == RemoveWhy::Wide).then(|| Box::new(wanted));
+            return Revalidation { verdict: Verdict::Delete(why), rule_gone, wanted };
         }
         let wanted = installed_actions(&out);
         let info = FlowInfo { cache: out.cache.into(), recircs: out.recircs, tag_is_open };
         if let Some(old) = self.flows.insert(flow, info) {
             self.release(old, now);
         }
-        if *wanted == *actions { Verdict::Keep } else { Verdict::Modify(wanted) }
+        let verdict = if *wanted == *actions { Verdict::Keep } else { Verdict::Modify(wanted) };
+        Revalidation { verdict, rule_gone, wanted: None }
+    }
+
+    /// Whether a rule that a datapath flow came from is no more.
+    fn lost_a_rule(&self, flow: FlowId) -> bool {
+        let gone = |cached: &Cached| matches!(cached, Cached::Rule { rule, .. } if !self.rule_stats.contains_key(rule));
+        self.flows.get(&flow).is_some_and(|info| info.cache.iter().any(gone))
     }
 
     /// Forgets a datapath flow that is gone. Credit its packets before.
@@ -361,14 +394,16 @@ impl Ofproto {
         self.recircs.run(now);
         self.neighbors.run(now);
         for table in self.learning.tables.values_mut() {
-            self.changed |= table.run(now);
+            if table.run(now) {
+                self.changes |= Changes::ADDRESSES;
+            }
         }
         let mut expired = Vec::new();
         for (&id, bridge) in &mut self.bridges {
             let found = bridge.expired_rules(&self.rule_stats, now);
             if !found.is_empty() {
                 expired.push((id, Arc::make_mut(bridge).remove_rules(&found, &mut self.rule_stats)));
-                self.changed = true;
+                self.changes |= Changes::RULES;
             }
         }
         let mut gone = Vec::new();

@@ -6,6 +6,7 @@
 //!
 //! Counterpart: OVS `ofproto/ofproto-dpif.c` and `ofproto/ofproto-dpif-upcall.c`.
 
+mod changes;
 mod config;
 mod flows;
 mod learn;
@@ -17,8 +18,9 @@ mod trace;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+pub use changes::Changes;
 pub use config::ConfigError;
-pub use flows::{Credit, PacketIn, Verdict};
+pub use flows::{Credit, PacketIn, Revalidation, Verdict};
 pub use trace::{TraceOptions, flow_text};
 
 use super::bridge::table::RuleStatsMap;
@@ -110,8 +112,8 @@ pub struct Ofproto {
     outbox: Vec<Injection>,
     packet_ins: VecDeque<PacketIn>,
     n_packet_ins: u64,
-    /// Whether datapath flows may be wrong by now.
-    changed: bool,
+    /// Why datapath flows may be wrong by now.
+    changes: Changes,
     /// Whether extraction looks at two tags (`other_config:vlan-limit`), not at one.
     two_tags: bool,
     /// Whether [`Self::two_tags`] was so when the first bridge was made. OVS asks the datapath then how many tags a flow may
@@ -199,14 +201,19 @@ impl Ofproto {
     }
 
     /// Notes that datapath flows may be wrong by now.
-    pub fn set_changed(&mut self) {
-        self.changed = true;
+    pub fn set_changed(&mut self, changes: Changes) {
+        self.changes |= changes;
     }
 
-    /// Whether datapath flows may be wrong since the last call: rules, ports, groups, addresses changed.
-    pub fn take_changed(&mut self) -> bool {
+    /// Why datapath flows may be wrong since the last call: what changed.
+    pub fn take_changes(&mut self) -> Changes {
         let learned = self.learning.tables.values_mut().fold(false, |any, table| any | table.take_changed());
-        std::mem::take(&mut self.changed) | learned | self.neighbors.take_changed()
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.set(Changes::ADDRESSES, learned || changes.contains(Changes::ADDRESSES));
+        if self.neighbors.take_changed() {
+            changes |= Changes::UNDERLAY;
+        }
+        changes
     }
 
     /// Messages to controllers since the last call; the oldest are lost if there are too many.
@@ -226,7 +233,7 @@ impl Ofproto {
 
     /// The same, to change.
     pub fn tunnels_mut(&mut self) -> &mut Tunnels {
-        self.changed = true;
+        self.changes |= Changes::UNDERLAY;
         Arc::make_mut(&mut self.tunnels)
     }
 
@@ -237,7 +244,7 @@ impl Ofproto {
 
     /// The same, to change.
     pub fn zones_mut(&mut self) -> &mut ZonePolicies {
-        self.changed = true;
+        self.changes |= Changes::POLICIES;
         Arc::make_mut(&mut self.zones)
     }
 

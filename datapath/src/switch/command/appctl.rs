@@ -38,6 +38,7 @@ impl Switch {
                 self.flush_flows(now);
                 Ok(String::new())
             }
+            Verb::WhyDeleted { last } => self.why_deleted(last.as_ref()),
             Verb::OfprotoList => {
                 Ok(self.ofproto().bridges().map(|bridge| format!("{}\n", bridge.name)).collect())
             }
@@ -58,6 +59,24 @@ impl Switch {
                 Err(refused(format!("ovs-appctl: {} is not supported here", call.name.text)))
             }
         }
+    }
+
+    /// The last changes and ends of datapath flows, newest first.
+    fn why_deleted(&self, last: Option<&Word>) -> Result<String, CommandError> {
+        let count = match last {
+            Some(word) => word.text.parse().map_err(|_| refused(format!("{} is not a number", word.text)))?,
+            None => usize::MAX,
+        };
+        let mut text = String::new();
+        for event in self.flow_life().events().rev().take(count) {
+            let at = event.at.0;
+            text += &format!("{}.{:03}s ", at / 1_000_000_000, at / 1_000_000 % 1000);
+            text += &format!("{}\n  {}\n", self.fate_text(event), self.past_flow_text(event));
+            if let Some(after) = self.after_text(event) {
+                text += &format!("  now: {after}\n");
+            }
+        }
+        Ok(text)
     }
 
     fn dummy_receive(

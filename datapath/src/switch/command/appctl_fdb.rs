@@ -9,6 +9,7 @@ use super::{CommandError, refused};
 use crate::openflow::bridge::BridgeId;
 use crate::openflow::command::Word;
 use crate::openflow::mac_learning::MacTable;
+use crate::openflow::ofproto::Changes;
 use crate::types::{MacAddr, OfPort, Time};
 
 impl Switch {
@@ -62,7 +63,7 @@ impl Switch {
         for id in self.bridges_of(bridge)? {
             self.mac_table(id)?.flush();
         }
-        self.ofproto_mut().set_changed();
+        self.ofproto_mut().set_changed(Changes::ADDRESSES);
         Ok("table successfully flushed\n".to_owned())
     }
 

@@ -9,6 +9,7 @@ use crate::openflow::bridge::{BridgeId, FailMode, PriorityTags, VlanMode};
 use crate::openflow::command::datum::{Atom, Datum};
 use crate::openflow::command::vsctl::Setting;
 use crate::openflow::mac_learning::{DEFAULT_IDLE_SECS, DEFAULT_MAX_ENTRIES};
+use crate::openflow::ofproto::Changes;
 use crate::pipeline::Config;
 use crate::tunnel::TunnelKind;
 use crate::types::{MacAddr, OfPort, Span, Time};
@@ -165,7 +166,7 @@ impl Switch {
                 if let Some(table) = self.ofproto_mut().mac_table_mut(id) {
                     table.set_flood_vlans(vlans);
                 }
-                self.ofproto_mut().set_changed();
+                self.ofproto_mut().set_changed(Changes::PORTS);
             }
             "other_config" => {
                 if let Some(mac) = value.get("hwaddr") {
@@ -194,7 +195,7 @@ impl Switch {
                         table.set_max_entries(size as usize);
                     }
                 }
-                self.ofproto_mut().set_changed();
+                self.ofproto_mut().set_changed(Changes::PORTS);
             }
             "flow_tables" | "ports" | "name" => {
                 return Err(refused(format!(

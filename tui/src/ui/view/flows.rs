@@ -13,8 +13,11 @@ use super::{filter_note, fit, pane as bordered, wrap};
 
 /// Draws the screen: the table, and the selected flow in full if asked for.
 pub fn screen(app: &App, frame: &mut Frame<'_>, body: Rect) {
-    let (table, detail) = layout::flows(body, app.flows.full);
+    let (table, detail, past) = layout::flows(body, app.flows.full, app.has_past_flows());
     pane(app, frame, table);
+    if !past.is_empty() {
+        past_flows(app, frame, past);
+    }
     if !detail.is_empty() {
         full(app, frame, detail);
     }
@@ -74,6 +77,24 @@ pub fn pane(app: &App, frame: &mut Frame<'_>, area: Rect) {
         let at = Rect { y: inside.y + 1, height: 1, ..inside };
         frame.render_widget(Line::styled(note, app.theme.dim()), at);
     }
+}
+
+/// Draws what became of flows, newest first: what happened and why, what the flow was, and what is in its place.
+fn past_flows(app: &App, frame: &mut Frame<'_>, area: Rect) {
+    let (removed, changed) = app.shown_switch().map_or((0, 0), |switch| switch.past);
+    let inside =
+        bordered(app, frame, area, &format!("Flows that were removed ({removed}) or changed ({changed})"));
+    let width = usize::from(inside.width);
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for past in app.walk.engine().past_flows(app.switch, usize::from(inside.height)) {
+        let head = format!("{} {}", text::time(past.at), past.fate);
+        lines.push(Line::styled(fit(&head, width), app.theme.title()));
+        let key = past.flow.replacen("packet_type(ns=0,id=0),", "", 1);
+        lines.push(Line::from(fit(&format!("  {key}"), width)));
+        lines.extend(past.after.map(|after| Line::from(fit(&format!("  now: {after}"), width))));
+    }
+    lines.truncate(usize::from(inside.height));
+    frame.render_widget(Text::from(lines), inside);
 }
 
 fn text_of(app: &App, flow: datapath::trace::FlowId) -> FlowText {

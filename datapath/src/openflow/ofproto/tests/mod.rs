@@ -15,6 +15,7 @@ use crate::openflow::xlate::SLOW_ACTION;
 use crate::packet::Packet;
 use crate::pipeline::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::stats::DropReason;
+use crate::trace::RemoveWhy;
 
 mod learn;
 mod revalidate;
@@ -376,7 +377,7 @@ fn fast_failover_follows_links() {
     w.rule(0, 1, &[], vec![OfAction::Group(1)]);
     assert_eq!(w.actions(1, &udp(MAC_1, MAC_2)), [sends(2)]);
     w.ofproto.set_link(w.bridge, OfPort(2), false).unwrap();
-    assert!(w.ofproto.take_changed());
+    assert!(!w.ofproto.take_changes().is_empty());
     assert_eq!(w.actions(1, &udp(MAC_1, MAC_2)), [sends(3)]);
     w.ofproto.set_link(w.bridge, OfPort(3), false).unwrap();
     assert_eq!(w.actions(1, &udp(MAC_1, MAC_2)), [Action::Drop(0)]);
@@ -470,9 +471,9 @@ fn patch_ports_lead_into_another_bridge() {
 fn flows_are_revalidated_and_credited() {
     let mut w = world();
     w.rule(0, 0, &[], vec![out(OfPort::NORMAL.0)]);
-    w.ofproto.take_changed();
+    w.ofproto.take_changes();
     w.miss(1, &udp(MAC_1, MAC_2));
-    assert!(w.ofproto.take_changed(), "an address is new");
+    assert!(!w.ofproto.take_changes().is_empty(), "an address is new");
     let reply = w.miss(2, &udp(MAC_2, MAC_1));
     let Install { mask, actions, ticket } = reply.install.unwrap();
     w.ofproto.settled(ticket, Some(FlowId(1)), w.now);
@@ -480,7 +481,7 @@ fn flows_are_revalidated_and_credited() {
     key.in_port = 2;
     let key = key.masked(&mask);
     let verdict = |w: &mut World| w.ofproto.revalidate(FlowId(1), &key, &mask, &actions, w.now);
-    assert_eq!(verdict(&mut w), Verdict::Keep);
+    assert_eq!(verdict(&mut w).verdict, Verdict::Keep);
     let everything = Match::catch_all();
     let rule = w.ofproto.bridge(w.bridge).unwrap().find_rules(&config::all_rules(&everything))[0].id;
     let credit = Credit { packets: 10, bytes: 420, used: Time::from_millis(290_000), tcp_flags: 0 };
@@ -491,10 +492,10 @@ fn flows_are_revalidated_and_credited() {
     assert_eq!(ages, [Some(289), Some(0)], "packets of the flow keep their source alive");
     // The address moves: other actions, same mask.
     w.miss(3, &udp(MAC_1, MAC_2));
-    assert_eq!(verdict(&mut w), Verdict::Modify(Box::new([sends(3)])));
+    assert_eq!(verdict(&mut w).verdict, Verdict::Modify(Box::new([sends(3)])));
     // A rule that looks at more: the flow is too wide.
     w.rule(0, 9, &[(Field::EthType, 0x800), (Field::IpDst, 0x0a01_0101)], vec![out(4)]);
-    assert_eq!(verdict(&mut w), Verdict::Delete);
+    assert_eq!(verdict(&mut w).verdict, Verdict::Delete(RemoveWhy::Wide));
 }
 
 #[test]
@@ -506,9 +507,9 @@ fn rules_expire() {
     w.ofproto.flow_mod(w.bridge, &idle, w.now).unwrap();
     assert_eq!(w.ofproto.next_wakeup(), Some(Time::from_millis(6001)));
     assert!(w.ofproto.run(Time::from_millis(6000)).is_empty());
-    w.ofproto.take_changed();
+    w.ofproto.take_changes();
     assert_eq!(w.ofproto.run(Time::from_millis(6001)).len(), 2);
-    assert!(w.ofproto.take_changed());
+    assert!(!w.ofproto.take_changes().is_empty());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::openflow::bridge::VlanMode;
+use crate::trace::RemoveWhy;
 
 impl World {
     /// Installs the flow of a packet, and looks at it again after `change`.
@@ -15,7 +16,7 @@ impl World {
         let flow = FlowId(7);
         self.ofproto.settled(ticket, Some(flow), self.now);
         change(self);
-        self.ofproto.revalidate(flow, &key, &mask, &actions, self.now)
+        self.ofproto.revalidate(flow, &key, &mask, &actions, self.now).verdict
     }
 }
 
@@ -25,7 +26,10 @@ fn that_a_flow_matches_the_tag_unasked_is_nothing_to_rely_on() {
     w.line("priority=1,actions=output:2");
     assert_eq!(w.again(&tagged(30, &udp(MAC_1, MAC_2)), false, |_| {}), Verdict::Keep);
     let looks_at_tags = |w: &mut World| w.line("priority=9,vlan_vid=0x1000/0x1000,arp,actions=drop");
-    assert_eq!(w.again(&tagged(30, &udp(MAC_1, MAC_2)), false, looks_at_tags), Verdict::Delete);
+    assert_eq!(
+        w.again(&tagged(30, &udp(MAC_1, MAC_2)), false, looks_at_tags),
+        Verdict::Delete(RemoveWhy::Wide)
+    );
     // Made anew, it says what the rule asks for.
     assert_eq!(w.again(&tagged(30, &udp(MAC_1, MAC_2)), false, |_| {}), Verdict::Keep);
 }
@@ -38,7 +42,7 @@ fn a_frame_that_ends_in_its_tag_has_no_lasting_flow_where_tags_are_looked_at() {
     assert_eq!(w.again(cut, false, |_| {}), Verdict::Keep);
     let mut w = world();
     w.line("actions=NORMAL");
-    assert_eq!(w.again(cut, false, |_| {}), Verdict::Delete);
+    assert_eq!(w.again(cut, false, |_| {}), Verdict::Delete(RemoveWhy::Wide));
 }
 
 #[test]
@@ -53,7 +57,7 @@ fn a_second_tag_is_forgotten_unless_flows_had_two_from_the_start() {
     let sends_to = |verdict: Verdict, port| match verdict {
         Verdict::Keep => false,
         Verdict::Modify(actions) => actions.contains(&sends(port)),
-        Verdict::Delete => panic!("deleted"),
+        Verdict::Delete(_) => panic!("deleted"),
     };
     // An access port gets no frame that has another tag.
     let mut w = world();
