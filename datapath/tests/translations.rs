@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use datapath::flow::{ExtractConfig, Flow};
-use datapath::openflow::ofproto::TraceOptions;
+use datapath::openflow::ofproto::TraceInput;
 use datapath::packet::{Batch, Packet};
 use datapath::switch::Switch;
 use datapath::trace::Off;
@@ -73,8 +73,8 @@ fn told(switch: &mut Switch, name: &str, frame: &[u8]) -> (String, Vec<(String, 
     let vlan_limit = switch.datapath().config().vlan_limit;
     let mut key = Flow::of_packet_with(&mut packet, ExtractConfig { vlan_limit });
     key.in_port = port(switch, name).0;
-    let options = TraceOptions { names: true, side_effects: false };
-    let text = without_ids(&switch.ofproto_mut().trace(&key, options, NOW).unwrap());
+    let input = TraceInput { names: true, ..TraceInput::of(&key) };
+    let text = without_ids(&switch.ofproto_mut().trace(&input, NOW).unwrap().text);
     let of = |start: &'static str| {
         text.lines().filter_map(move |line| line.strip_prefix(start)).map(|s| s.trim().to_owned())
     };

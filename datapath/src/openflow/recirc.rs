@@ -90,13 +90,16 @@ impl FrozenState {
     }
 
     /// Something that equal states have in common, to find them by.
-    fn summary(&self) -> (u32, u8, u64, u16, usize) {
+    fn summary(&self) -> Summary {
         let regs = self.regs.iter().fold(self.metadata, |sum, &reg| {
             sum.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(reg)
         });
         (self.bridge.0, self.table.0, regs, self.in_port.0, self.actions.len())
     }
 }
+
+/// What equal states have in common: bridge, table, registers, port, number of actions.
+type Summary = (u32, u8, u64, u16, usize);
 
 #[derive(Clone, Debug)]
 struct Node {
@@ -111,7 +114,7 @@ struct Node {
 #[derive(Clone, Debug, Default)]
 pub struct RecircPool {
     nodes: BTreeMap<RecircId, Node>,
-    by_state: BTreeMap<(u32, u8, u64, u16, usize), Vec<RecircId>>,
+    by_state: BTreeMap<Summary, Vec<RecircId>>,
     last: u32,
 }
 
@@ -136,12 +139,6 @@ impl RecircPool {
         let id = self.find(&state).or_else(|| self.insert(state))?;
         self.reference(id);
         Some(id)
-    }
-
-    /// The id for `state`, without a reference: for translations that must leave no trace. What that adds goes with
-    /// [`Self::undo`].
-    pub fn peek(&mut self, state: FrozenState) -> Option<RecircId> {
-        self.find(&state).or_else(|| self.insert(state))
     }
 
     fn find(&self, state: &FrozenState) -> Option<RecircId> {
@@ -182,6 +179,8 @@ impl RecircPool {
             node.refs = node.refs.saturating_sub(1);
             if node.refs == 0 {
                 node.unused_since = Some(now);
+                let summary = node.state.summary();
+                self.unlist(id, summary);
             }
         }
     }
@@ -195,26 +194,19 @@ impl RecircPool {
     }
 
     fn forget(&mut self, id: RecircId) {
-        let Some(node) = self.nodes.remove(&id) else { return };
-        let summary = node.state.summary();
+        if let Some(node) = self.nodes.remove(&id) {
+            self.unlist(id, node.state.summary());
+        }
+    }
+
+    /// Keeps an id from being found by its state: an id that lingers is not given to anyone else.
+    fn unlist(&mut self, id: RecircId, summary: Summary) {
         if let Some(ids) = self.by_state.get_mut(&summary) {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
                 self.by_state.remove(&summary);
             }
         }
-    }
-
-    /// A point to come back to with [`Self::undo`].
-    pub fn mark(&self) -> u32 {
-        self.last
-    }
-
-    /// Forgets what was added since `mark`.
-    pub fn undo(&mut self, mark: u32) {
-        let added: Vec<RecircId> = self.nodes.range(RecircId(mark + 1)..).map(|(&id, _)| id).collect();
-        added.into_iter().for_each(|id| self.forget(id));
-        self.last = mark;
     }
 }
 
@@ -258,15 +250,15 @@ mod tests {
         assert_eq!(pool.acquire(state(1)), Some(RecircId(3)), "ids are not used again");
     }
 
+    /// As in OVS: what waits for its end is not taken up again (`recirc_id_node_unref()`).
     #[test]
-    fn undo_leaves_no_trace() {
+    fn a_state_whose_id_lingers_gets_another() {
         let mut pool = RecircPool::default();
-        let kept = pool.acquire(state(1)).unwrap();
-        let mark = pool.mark();
-        assert_eq!(pool.peek(state(1)), Some(kept));
-        pool.peek(state(2)).unwrap();
-        pool.undo(mark);
+        let id = pool.acquire(state(1)).unwrap();
+        pool.release(id, Time::ZERO);
+        assert_eq!(pool.acquire(state(1)), Some(RecircId(id.0 + 1)));
+        assert!(pool.get(id).is_some(), "packets may still be on their way");
+        pool.run(Time::from_millis(251));
         assert_eq!(pool.len(), 1);
-        assert_eq!(pool.acquire(state(3)), Some(RecircId(kept.0 + 1)));
     }
 }

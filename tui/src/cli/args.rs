@@ -148,6 +148,15 @@ pub struct TraceArgs {
     /// The packet: a flow as ofproto/trace takes it (in_port=p1,tcp,...), or in_port and a frame in hexadecimal.
     #[arg(value_name = "FLOW-OR-HEX", required = true, num_args = 1..)]
     pub packet: Vec<String>,
+    /// Connection state with which the packet comes back from the connection tracker, such as trk,est; once for each time.
+    #[arg(long, value_name = "FLAGS")]
+    pub ct_next: Vec<String>,
+    /// Make a packet of the flow, and do to the switch what it would do.
+    #[arg(long)]
+    pub generate: bool,
+    /// Tell ports by name.
+    #[arg(long)]
+    pub names: bool,
 }
 
 /// Arguments of `recirc tui`.

@@ -31,6 +31,9 @@ pub fn run(args: &TraceArgs, out: &mut Output) -> Result<Exit, Failure> {
     }
     let mut argv = vec!["ovs-appctl", "ofproto/trace", args.switch.as_str()];
     argv.extend(args.packet.iter().map(String::as_str));
+    argv.extend(args.ct_next.iter().flat_map(|flags| ["--ct-next", flags.as_str()]));
+    argv.extend(args.generate.then_some("--generate"));
+    argv.extend(args.names.then_some("--names"));
     let Some(mut node) = world.switches().nth(index).cloned() else {
         return Err(Failure::Bug("a bridge without a datapath".to_owned()));
     };

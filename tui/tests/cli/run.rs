@@ -216,6 +216,11 @@ fn trace_tells_what_one_packet_would_meet() {
     run_in(dir.path(), &["trace", "a.toml", "--switch", "s1", &"00".repeat(20)])
         .code(2)
         .complains(&["in_port="]);
+    let ran = run_in(dir.path(), &["trace", "a.toml", "--switch", "s1", "in_port=1,udp", "--names"]).code(0);
+    assert!(ran.out.starts_with("Flow: udp,") && ran.out.contains("\nDatapath actions: "), "{}", ran.out);
+    run_in(dir.path(), &["trace", "a.toml", "--switch", "s1", "in_port=1,udp", "--ct-next", "new"])
+        .code(2)
+        .complains(&["new: invalid connection state"]);
 }
 
 #[test]

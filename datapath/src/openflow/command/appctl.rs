@@ -6,6 +6,7 @@
 
 use super::args::{Args, Word};
 use super::error::{ParseError, ParseErrorKind};
+use super::trace::{self, TraceCall};
 
 /// A call of ovs-appctl or ovs-dpctl.
 #[derive(Clone, Debug)]
@@ -36,18 +37,7 @@ pub enum Verb {
         state: Word,
     },
     /// Tell what a packet would meet.
-    Trace {
-        /// Bridge; none: that of the port in the flow.
-        bridge: Option<Word>,
-        /// Flow: OpenFlow or datapath syntax.
-        flow: Word,
-        /// The packet itself, in hexadecimal.
-        packet: Option<Word>,
-        /// Generate a packet from the flow.
-        generate: bool,
-        /// Ports by name.
-        names: bool,
-    },
+    Trace(Box<TraceCall>),
     /// Print learned addresses of a bridge; none: of all.
     FdbShow(Option<Word>),
     /// Forget learned addresses.
@@ -232,7 +222,8 @@ fn command(args: &mut Args<'_>, name: Word) -> Result<Appctl, ParseError> {
                 None => Verb::SetAdminState { port: None, state: first },
             }
         }
-        "ofproto/trace" => trace(args)?,
+        "ofproto/trace" => Verb::Trace(Box::new(trace::parse(args, false)?)),
+        "ofproto/trace-packet-out" => Verb::Trace(Box::new(trace::parse(args, true)?)),
         "ofproto/list" => Verb::OfprotoList,
         "bridge/dump-flows" => {
             let words = args.rest();
@@ -376,44 +367,6 @@ fn receive(args: &mut Args<'_>) -> Result<Verb, ParseError> {
         }
     }
     Ok(Verb::Receive { port, packets })
-}
-
-fn trace(args: &mut Args<'_>) -> Result<Verb, ParseError> {
-    let (mut generate, mut names) = (false, false);
-    let mut words = Vec::new();
-    for word in args.rest() {
-        match word.text.as_str() {
-            "-generate" | "--generate" => generate = true,
-            "--names" => names = true,
-            "--no-names" => names = false,
-            "-consistent" | "--consistent" => {}
-            "--ct-next" => {
-                return Err(args.refuse(&word, ParseErrorKind::Unsupported("--ct-next".to_owned())));
-            }
-            text if text.starts_with("--") => {
-                return Err(args.refuse(&word, ParseErrorKind::UnknownOption(text.to_owned())));
-            }
-            _ => words.push(word),
-        }
-    }
-    let is_hex = |word: &Word| !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_hexdigit());
-    let packet = words.pop_if(|word| is_hex(word) && word.text.len() >= 28);
-    let mut words = words.into_iter();
-    let (bridge, flow) = match (words.next(), words.next(), words.next()) {
-        (Some(flow), None, _) => (None, flow),
-        // The first of two may be a datapath.
-        (Some(first), Some(flow), None) if first.text.contains('@') || first.text.starts_with("ovs-") => {
-            (None, flow)
-        }
-        (Some(bridge), Some(flow), None) => (Some(bridge), flow),
-        (None, ..) => return Err(missing(args, "a bridge and a flow")),
-        (_, _, Some(extra)) => {
-            let kind =
-                ParseErrorKind::Extra { command: "ofproto/trace".to_owned(), word: extra.text.clone() };
-            return Err(args.refuse(&extra, kind));
-        }
-    };
-    Ok(Verb::Trace { bridge, flow, packet, generate, names })
 }
 
 fn dump_flows(args: &mut Args<'_>, of_bridge: bool) -> Result<Verb, ParseError> {

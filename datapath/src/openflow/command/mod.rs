@@ -11,6 +11,7 @@ pub mod ofctl;
 pub mod schema;
 #[cfg(test)]
 mod tests;
+mod trace;
 pub mod vsctl;
 pub mod zone;
 
@@ -18,6 +19,8 @@ pub use appctl::Appctl;
 pub use args::Word;
 pub use error::{ParseError, ParseErrorKind};
 pub use ofctl::Ofctl;
+pub(crate) use trace::hex;
+pub use trace::{TraceCall, TracePayload};
 pub use vsctl::Vsctl;
 
 /// A command of one of the programs.

@@ -114,7 +114,8 @@ impl Ofproto {
             key,
             in_port: at.1,
             now,
-            packet_out: None,
+            actions: None,
+            packet_out: false,
             dont_send: false,
         };
         let mut out = translate(&input, effects, None);
@@ -221,7 +222,8 @@ impl Ofproto {
             key,
             in_port,
             now,
-            packet_out: Some(actions),
+            actions: Some(actions),
+            packet_out: true,
             dont_send: false,
         };
         let mut out = translate(&input, effects, None);

@@ -8,6 +8,7 @@
 
 mod changes;
 mod config;
+mod flow_text;
 mod flows;
 mod learn;
 mod requests;
@@ -20,8 +21,9 @@ use std::sync::Arc;
 
 pub use changes::Changes;
 pub use config::ConfigError;
+pub use flow_text::flow_text;
 pub use flows::{Credit, PacketIn, Revalidation, Verdict};
-pub use trace::{TraceOptions, flow_text};
+pub use trace::{TraceInput, Traced};
 
 use super::bridge::table::RuleStatsMap;
 use super::bridge::{Bridge, BridgeId, BundleId, RuleStats};
@@ -266,14 +268,14 @@ impl Ofproto {
         &mut self.neighbors
     }
 
-    fn effects(&mut self, may_learn: bool, transient_ids: bool) -> (&Bridges, &Tunnels, Effects<'_>) {
+    fn effects(&mut self, may_learn: bool, only_looks: bool) -> (&Bridges, &Tunnels, Effects<'_>) {
         let effects = Effects {
             learning: &mut self.learning,
             recircs: &mut self.recircs,
             neighbors: &mut self.neighbors,
             zones: &self.zones,
             may_learn,
-            transient_ids,
+            only_looks,
         };
         (&self.bridges, &self.tunnels, effects)
     }

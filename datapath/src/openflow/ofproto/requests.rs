@@ -47,7 +47,8 @@ impl Ofproto {
             key: &key,
             in_port: port,
             now,
-            packet_out: Some(&actions),
+            actions: Some(&actions),
+            packet_out: true,
             dont_send: false,
         };
         let out = translate(&input, effects, None);

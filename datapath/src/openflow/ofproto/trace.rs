@@ -4,25 +4,56 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Ofproto;
+use super::{Ofproto, flow_text};
 use crate::action::text::format_actions;
+use crate::action::{Action, Actions};
+use crate::flow::Flow;
 use crate::flow::text::PortNames;
-use crate::flow::{Flow, NW_FRAG_ANY, NW_FRAG_LATER};
+use crate::openflow::action::{OfAction, OfNat, OfNatKind};
 use crate::openflow::bridge::{Bridge, BridgeId};
-use crate::openflow::headers::{dl_type, ethertype, ip_proto, is_ip_any, packet_type};
 use crate::openflow::rule_match::Match;
-use crate::openflow::text::{Names, match_to_text};
-use crate::openflow::xlate::{PortsOf, XlateIn, XlateOut, XlateTrace, translate};
-use crate::types::{OfPort, PortNo, TableId, Time};
+use crate::openflow::text::{Names, conntrack_state_text, match_to_text};
+use crate::openflow::xlate::{Fork, PortsOf, XlateIn, XlateOut, XlateTrace, translate};
+use crate::types::{OfPort, PortNo, RecircId, TableId, Time};
 
-/// How a trace is told, and what it may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TraceOptions {
+/// Packets that come back from the connection tracker and are followed, at most.
+const MAX_RECIRCULATIONS: usize = 4096;
+/// Connection state of a packet that comes back from the tracker, unless told: tracked and new.
+const DEFAULT_CT_STATE: u8 = 1 << 5 | 1;
+
+/// What to trace.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceInput<'a> {
+    /// The packet's key, with a datapath port in it.
+    pub key: &'a Flow,
+    /// Where the packet is; `None`: where its key says.
+    pub at: Option<(BridgeId, OfPort)>,
     /// Ports by name.
     pub names: bool,
-    /// As if a packet had come: addresses are learned.
+    /// There is a packet, not a key only: addresses are learned, rules made, as if it had come.
     pub side_effects: bool,
+    /// Carried out in place of those of a rule.
+    pub actions: Option<&'a [OfAction]>,
+    /// Connection states with which packets come back from the tracker, in order.
+    pub ct_next: &'a [u8],
+}
+
+impl<'a> TraceInput<'a> {
+    /// A trace of a key, without side effects, that tells ports by number.
+    pub const fn of(key: &'a Flow) -> Self {
+        Self { key, at: None, names: false, side_effects: false, actions: None, ct_next: &[] }
+    }
+}
+
+/// What a trace tells.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    /// The text, as OVS prints it.
+    pub text: String,
+    /// With side effects: what is to be carried out on the packet, once for each pass.
+    pub execute: Vec<Actions>,
 }
 
 /// Reasons for the slow path, by bit (OVS `SLOW_PATH_REASONS`).
@@ -73,52 +104,105 @@ impl Names for Bridge {
 }
 
 impl Ofproto {
-    /// Tells what a packet with this key, a datapath port number in it, would meet. Changes nothing, unless side effects
-    /// are asked for.
+    /// Tells what a packet would meet. Changes nothing but the next recirculation id, unless side effects are asked for.
     ///
     /// # Errors
     /// A message, if the packet is at no port of a bridge.
-    pub fn trace(&mut self, key: &Flow, options: TraceOptions, now: Time) -> Result<String, String> {
-        match self.locate(key) {
-            Some((bridge, port)) => Ok(self.trace_at(bridge, port, key, options, now)),
+    pub fn trace(&mut self, input: &TraceInput<'_>, now: Time) -> Result<Traced, String> {
+        let key = input.key;
+        let at = match input.at.or_else(|| self.locate(key)) {
+            Some(at) => at,
             None if key.recirc_id != 0 => {
-                Err(format!("no recirculation data for recirc_id {:#x}", key.recirc_id))
+                return Err(format!("no recirculation data for recirc_id {:#x}", key.recirc_id));
             }
-            None => Err(format!("no OpenFlow port for datapath port {}", key.in_port)),
+            None => return Err(format!("no OpenFlow port for datapath port {}", key.in_port)),
+        };
+        let mut trace = Tracing {
+            of: self,
+            input,
+            now,
+            forks: std::collections::VecDeque::new(),
+            ids: Vec::new(),
+            done: Traced { text: String::new(), execute: Vec::new() },
+        };
+        trace.run(at);
+        let Tracing { ids, done, .. } = trace;
+        ids.into_iter().for_each(|id| self.recircs.release(id, now));
+        Ok(done)
+    }
+}
+
+/// A trace under way.
+struct Tracing<'a> {
+    of: &'a mut Ofproto,
+    input: &'a TraceInput<'a>,
+    now: Time,
+    /// Copies that wait.
+    forks: std::collections::VecDeque<Fork>,
+    /// Recirculation ids in use by it.
+    ids: Vec<RecircId>,
+    done: Traced,
+}
+
+impl Tracing<'_> {
+    fn run(&mut self, at: (BridgeId, OfPort)) {
+        self.pass(at, self.input.key);
+        let mut ct_next = self.input.ct_next.iter().copied();
+        for n in 0.. {
+            let Some(mut fork) = self.forks.pop_front() else { return };
+            let text = &mut self.done.text;
+            if n > MAX_RECIRCULATIONS {
+                // Writing to a string cannot fail.
+                let _ = write!(
+                    text,
+                    "\n\n{:=<79}\nTrace reached the recirculation limit.  Sopping the trace here.\nQueued but not \
+                     processed: {} recirculations.",
+                    "",
+                    self.forks.len() + 1
+                );
+                return;
+            }
+            resume(&mut fork, ct_next.next(), text);
+            self.pass((at.0, OfPort(fork.flow.in_port as u16)), &fork.flow);
         }
     }
 
-    /// The same for a packet that is at a port of a bridge, whatever `in_port` its key has.
-    pub fn trace_at(
-        &mut self,
-        bridge: BridgeId,
-        port: OfPort,
-        key: &Flow,
-        options: TraceOptions,
-        now: Time,
-    ) -> String {
-        let mut story = XlateTrace::new(options.names);
-        let mark = self.recircs.mark();
-        let (bridges, tunnels, effects) = self.effects(options.side_effects, true);
+    /// One way through the tables.
+    fn pass(&mut self, (bridge, port): (BridgeId, OfPort), key: &Flow) {
+        let TraceInput { names, side_effects, actions, .. } = *self.input;
+        let mut story = XlateTrace::new(names);
+        let (bridges, tunnels, effects) = self.of.effects(side_effects, !side_effects);
         let input = XlateIn {
             bridges,
             tunnels,
             bridge,
             key,
             in_port: port,
-            now,
-            packet_out: None,
-            dont_send: !options.side_effects,
+            now: self.now,
+            actions,
+            packet_out: false,
+            dont_send: !side_effects,
         };
-        let out = translate(&input, effects, Some(&mut story));
-        self.recircs.undo(mark);
-        if options.side_effects {
-            self.learn_all(&out.cache, now);
+        let mut out = translate(&input, effects, Some(&mut story));
+        if side_effects {
+            self.of.learn_all(&out.cache, self.now);
+            self.of.send_requests(std::mem::take(&mut out.requests), self.now);
         }
-        let names = PortsOf(self.bridge(bridge).filter(|_| options.names));
+        self.ids.append(&mut out.recircs);
+        self.forks.append(&mut story.forks);
+        self.tell(bridge, port, key, &out, &story);
+        if side_effects && out.error.is_none() {
+            self.done.execute.push(pruned(&out.actions).into());
+        }
+    }
+
+    fn tell(&mut self, bridge: BridgeId, port: OfPort, key: &Flow, out: &XlateOut, story: &XlateTrace) {
+        let names = PortsOf(self.of.bridge(bridge).filter(|_| self.input.names));
         let start = Flow { in_port: u32::from(port.0), actset_output: u32::from(OfPort::UNSET.0), ..*key };
-        let mut text = format!("Flow: {}\n", flow_text(&start, &names));
-        story.render(&mut text);
+        let text = &mut self.done.text;
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "Flow: {}", flow_text(&start, &names));
+        story.render(text);
         text.push_str("\nFinal flow: ");
         if out.flow == start {
             text.push_str("unchanged");
@@ -126,17 +210,84 @@ impl Ofproto {
             text.push_str(&flow_text(&out.flow, &names));
         }
         let megaflow = Match { flow: start.masked(&out.mask), mask: out.mask, tun_metadata: Vec::new() };
-        let datapath_names: Option<&dyn PortNames> = if options.names { Some(self) } else { None };
-        // Writing to a string cannot fail.
+        let datapath_names: Option<&dyn PortNames> = if self.input.names { Some(&*self.of) } else { None };
         let _ = write!(
             text,
             "\nMegaflow: {}\nDatapath actions: {}",
             match_to_text(&megaflow, None, &names),
             format_actions(&out.actions, datapath_names)
         );
-        explain(&out, &mut text);
-        text
+        explain(out, text);
     }
+}
+
+/// Tells how a copy comes back from the connection tracker, and makes its key what that assumes.
+fn resume(fork: &mut Fork, ct_state: Option<u8>, text: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "\n\n{:=<79}\nrecirc({:#x})", "", fork.flow.recirc_id);
+    let _ = match ct_state {
+        None => {
+            writeln!(text, " - resume conntrack with default ct_state=trk|new (use --ct-next to customize)")
+        }
+        Some(state) => {
+            writeln!(text, " - resume conntrack with ct_state={}", conntrack_state_text(state))
+        }
+    };
+    fork.flow.ct_state = ct_state.unwrap_or(DEFAULT_CT_STATE);
+    if let Some(nat) = fork.nat.take() {
+        let (flow, family) = (&mut fork.flow, nat.addr.map(|(first, _)| first));
+        let _ = writeln!(text, "Replacing src/dst IP/ports to simulate NAT:");
+        let _ = writeln!(text, " Initial flow: {}", addresses(flow, family));
+        translate_addresses(flow, &nat);
+        let _ = writeln!(text, " Modified flow: {}", addresses(flow, family));
+    }
+    let _ = write!(text, "{:=<79}\n\n", "");
+}
+
+/// The first address and port of a range are taken.
+fn translate_addresses(flow: &mut Flow, nat: &OfNat) {
+    let Some((address, _)) = nat.addr else { return };
+    let source = match nat.kind {
+        OfNatKind::Existing => return,
+        OfNatKind::Src => true,
+        OfNatKind::Dst => false,
+    };
+    match (address, source) {
+        (IpAddr::V4(ip), true) => flow.nw_src.set(ip.to_bits()),
+        (IpAddr::V4(ip), false) => flow.nw_dst.set(ip.to_bits()),
+        (IpAddr::V6(ip), true) => flow.ipv6_src = ip.octets(),
+        (IpAddr::V6(ip), false) => flow.ipv6_dst = ip.octets(),
+    }
+    if let Some((port, _)) = nat.port.filter(|&(port, _)| port != 0) {
+        if source { flow.tp_src.set(port) } else { flow.tp_dst.set(port) }
+    }
+}
+
+/// Addresses and ports, in the family of addresses that are translated; nothing if none are.
+fn addresses(flow: &Flow, family: Option<IpAddr>) -> String {
+    let (src, dst) = (flow.tp_src.get(), flow.tp_dst.get());
+    match family {
+        None => String::new(),
+        Some(IpAddr::V4(_)) => {
+            let ip = |bits: u32| Ipv4Addr::from_bits(bits);
+            let (from, to) = (ip(flow.nw_src.get()), ip(flow.nw_dst.get()));
+            format!("nw_src={from},tp_src={src},nw_dst={to},tp_dst={dst}")
+        }
+        Some(IpAddr::V6(_)) => {
+            let (from, to) = (Ipv6Addr::from(flow.ipv6_src), Ipv6Addr::from(flow.ipv6_dst));
+            format!("ipv6_src=[{from}],tp_src={src},ipv6_dst=[{to}],tp_dst={dst}")
+        }
+    }
+}
+
+/// Actions without what sends the packet or looks it up again: what remains has effects on controllers and connections only.
+fn pruned(actions: &[Action]) -> Vec<Action> {
+    let kept = actions.iter().filter(|action| !matches!(action, Action::Output(_) | Action::Recirc(_)));
+    kept.map(|action| match action {
+        Action::Clone(nested) => Action::Clone(pruned(nested).into()),
+        other => other.clone(),
+    })
+    .collect()
 }
 
 fn explain(out: &XlateOut, text: &mut String) {
@@ -147,125 +298,5 @@ fn explain(out: &XlateOut, text: &mut String) {
         for (_, why) in SLOW_REASONS.iter().enumerate().filter(|(bit, _)| out.slow >> bit & 1 != 0) {
             let _ = write!(text, "\n  - {why}.");
         }
-    }
-}
-
-/// A packet's key as OpenFlow sees it (OVS `flow_format()`): all fields that the packet has, and metadata that is not 0.
-pub fn flow_text(flow: &Flow, names: &dyn Names) -> String {
-    let mut mask = fields_of_packet(flow);
-    let all_if = |value: u32| if value == 0 { 0 } else { u32::MAX };
-    mask.in_port = all_if(flow.in_port);
-    mask.skb_priority = all_if(flow.skb_priority);
-    mask.pkt_mark = all_if(flow.pkt_mark);
-    mask.recirc_id = all_if(flow.recirc_id);
-    mask.dp_hash = all_if(flow.dp_hash);
-    mask.ct_mark = all_if(flow.ct_mark);
-    mask.ct_state = all_if(flow.ct_state.into()) as u8;
-    mask.ct_zone = all_if(flow.ct_zone.into()) as u16;
-    mask.ct_label.set(if flow.ct_label.get() == 0 { 0 } else { u128::MAX });
-    mask.metadata.set(if flow.metadata.get() == 0 { 0 } else { u64::MAX });
-    for (mask, &reg) in mask.regs.iter_mut().zip(&flow.regs) {
-        *mask = all_if(reg);
-    }
-    if flow.ct_nw_proto == 0 {
-        mask.ct_nw_proto = 0;
-        mask.ct_tp_src.set(0);
-        mask.ct_tp_dst.set(0);
-        mask.ct_nw_src.set(0);
-        mask.ct_nw_dst.set(0);
-        mask.ct_ipv6_src = [0; 16];
-        mask.ct_ipv6_dst = [0; 16];
-    }
-    // Only metadata type 1 has context headers.
-    if flow.nsh.mdtype != 1 {
-        mask.nsh.context = Default::default();
-    }
-    let fields = Match { flow: flow.masked(&mask), mask, tun_metadata: Vec::new() };
-    match_to_text(&fields, None, names)
-}
-
-/// The fields that a packet with this key has (OVS `flow_wildcards_init_for_packet()`).
-fn fields_of_packet(flow: &Flow) -> Flow {
-    let ones = Flow::all_ones();
-    let mut mask = Flow { packet_type: ones.packet_type, ..Flow::default() };
-    if flow.tunnel.is_set() {
-        mask.tunnel = ones.tunnel;
-        mask.tunnel.pad = [0; 3];
-        mask.tunnel.opts = [0; 256];
-        mask.tunnel.opts_len = 0;
-        mask.tunnel.opt_map = 0;
-    } else if flow.tunnel.tun_id.get() != 0 {
-        mask.tunnel.tun_id = ones.tunnel.tun_id;
-    }
-    if flow.packet_type.get() == packet_type::ETHERNET {
-        mask.dl_dst = ones.dl_dst;
-        mask.dl_src = ones.dl_src;
-        mask.dl_type = ones.dl_type;
-        // The first tag that is not there is told too.
-        for (mask, vlan) in mask.vlans.iter_mut().zip(&flow.vlans) {
-            *mask = ones.vlans[0];
-            if vlan.tci.get() == 0 {
-                break;
-            }
-        }
-    }
-    match dl_type(flow) {
-        ethertype::ARP | ethertype::RARP => {
-            (mask.nw_src, mask.nw_dst, mask.nw_proto) = (ones.nw_src, ones.nw_dst, u8::MAX);
-            (mask.arp_sha, mask.arp_tha) = (ones.arp_sha, ones.arp_tha);
-        }
-        ethertype::IPV4 => {
-            (mask.nw_src, mask.nw_dst) = (ones.nw_src, ones.nw_dst);
-            (mask.ct_nw_src, mask.ct_nw_dst) = (ones.ct_nw_src, ones.ct_nw_dst);
-        }
-        ethertype::IPV6 => ipv6_fields(flow, &mut mask),
-        ethertype::NSH => mask.nsh = ones.nsh,
-        kind if ethertype::is_mpls(kind) => {
-            const BOTTOM: u32 = 0x100;
-            for (mask, lse) in mask.mpls_lse.iter_mut().zip(&flow.mpls_lse).take(3) {
-                mask.set(u32::MAX);
-                if lse.get() & BOTTOM != 0 {
-                    break;
-                }
-            }
-        }
-        _ => {}
-    }
-    if is_ip_any(flow) || dl_type(flow) == ethertype::NSH {
-        transport_fields(flow, &mut mask);
-    }
-    mask
-}
-
-fn ipv6_fields(flow: &Flow, mask: &mut Flow) {
-    (mask.ipv6_src, mask.ipv6_dst) = ([0xff; 16], [0xff; 16]);
-    mask.ipv6_label.set(u32::MAX);
-    let is_nd =
-        flow.nw_proto == ip_proto::ICMPV6 && flow.tp_dst.get() == 0 && matches!(flow.tp_src.get(), 135 | 136);
-    if is_nd {
-        (mask.arp_sha.0, mask.arp_tha.0, mask.nd_target) = ([0xff; 6], [0xff; 6], [0xff; 16]);
-    } else {
-        (mask.ct_ipv6_src, mask.ct_ipv6_dst) = ([0xff; 16], [0xff; 16]);
-    }
-}
-
-fn transport_fields(flow: &Flow, mask: &mut Flow) {
-    mask.nw_frag = NW_FRAG_ANY | NW_FRAG_LATER;
-    (mask.nw_tos, mask.nw_ttl, mask.nw_proto, mask.ct_nw_proto) = (u8::MAX, u8::MAX, u8::MAX, u8::MAX);
-    mask.ct_tp_src.set(u16::MAX);
-    mask.ct_tp_dst.set(u16::MAX);
-    if flow.nw_frag & NW_FRAG_LATER != 0 {
-        return;
-    }
-    let has_ports =
-        [ip_proto::ICMP, ip_proto::ICMPV6, ip_proto::TCP, ip_proto::UDP, ip_proto::SCTP, ip_proto::IGMP];
-    if has_ports.contains(&flow.nw_proto) {
-        mask.tp_src.set(u16::MAX);
-        mask.tp_dst.set(u16::MAX);
-    }
-    match flow.nw_proto {
-        ip_proto::TCP => mask.tcp_flags.set(u16::MAX),
-        ip_proto::IGMP => mask.igmp_group_ip4.set(u32::MAX),
-        _ => {}
     }
 }

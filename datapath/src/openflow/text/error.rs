@@ -437,6 +437,14 @@ pub enum ErrorKind {
         /// The number.
         value: u32,
     },
+    /// A key of one packet.
+    #[error("Bad openflow flow syntax: {flow}: {problem}")]
+    ExactFlow {
+        /// The key.
+        flow: String,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 /// Errors that a switch answers with (OVS `enum ofperr`).

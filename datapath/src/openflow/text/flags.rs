@@ -112,6 +112,42 @@ fn parse_signed<'a>(
     Ok((flags, mask))
 }
 
+/// Reads connection state as `--ct-next` takes it, and checks that a packet can have it.
+///
+/// # Errors
+/// In OVS's words (`parse_ct_state()` and `validate_ct_state()` of `lib/flow.c`).
+pub(crate) fn parse_conntrack_state(text: &str) -> Result<u8, String> {
+    const NEW: u32 = 1;
+    const EST: u32 = 1 << 1;
+    const RPL: u32 = 1 << 3;
+    const INV: u32 = 1 << 4;
+    const TRK: u32 = 1 << 5;
+    let mut state = 0;
+    for word in text.split([',', ' ']).filter(|word| !word.is_empty()) {
+        let unknown = || format!("{word}: unknown connection tracking state flag");
+        state |= bit_of(word, CT_STATE, 0xff).ok_or_else(unknown)?;
+    }
+    let problem = if state != 0 && state & TRK == 0 {
+        "If \"trk\" is unset, no other flags are set"
+    } else if state & INV != 0 && state & !(TRK | INV) != 0 {
+        "when \"inv\" is set, only \"trk\" may also be set"
+    } else if state & NEW != 0 && state & EST != 0 {
+        "\"new\" and \"est\" are mutually exclusive"
+    } else if state & NEW != 0 && state & RPL != 0 {
+        "\"new\" and \"rpy\" are mutually exclusive"
+    } else {
+        return Ok(state as u8);
+    };
+    Err(format!("{}: invalid connection state: {problem}", conntrack_state_text(state as u8)))
+}
+
+/// Writes connection state as `a|b`.
+pub(crate) fn conntrack_state_text(state: u8) -> String {
+    let mut out = String::new();
+    format(&mut out, CT_STATE, u32::from(state));
+    out
+}
+
 fn bit_of(word: &str, names: &FlagNames, allowed: u32) -> Option<u32> {
     names.iter().find(|&&(bit, name)| name == word && bit & allowed != 0).map(|&(bit, _)| bit)
 }

@@ -40,6 +40,11 @@ const SHORTHANDS: [(&str, u16, u8); 17] = [
     ("mplsm", ethertype::MPLS_MULTICAST, 0),
 ];
 
+/// The Ethernet type and, if not 0, the IP protocol that a word stands for.
+pub(super) fn shorthand(word: &str) -> Option<(u16, u8)> {
+    SHORTHANDS.iter().find(|(name, ..)| *name == word).map(|&(_, dl_type, proto)| (dl_type, proto))
+}
+
 /// Most bytes of tunnel options that a match can hold.
 const TUN_METADATA_MAX: u32 = 256;
 
@@ -51,7 +56,7 @@ pub(super) fn parse_word<'a>(
     protocols: &mut Protocols,
 ) -> Result<bool, Fault<'a>> {
     let KeyValue { key, value } = word;
-    if let Some(&(_, dl_type, proto)) = SHORTHANDS.iter().find(|(name, ..)| *name == key) {
+    if let Some((dl_type, proto)) = shorthand(key) {
         out.set_exact(Field::EthType, &FieldValue::new(u128::from(dl_type)));
         if proto != 0 {
             out.set_exact(Field::NwProto, &FieldValue::new(u128::from(proto)));

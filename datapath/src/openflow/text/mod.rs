@@ -11,6 +11,7 @@ pub(crate) mod check;
 mod ct;
 mod encap;
 mod error;
+mod exact;
 mod flags;
 mod format;
 mod group;
@@ -27,6 +28,8 @@ mod value;
 
 pub(crate) use ct::{ALG_FTP, ALG_TFTP};
 pub use error::{ErrorKind, OfpError, TextError};
+pub use exact::parse_exact_flow;
+pub(crate) use flags::{conntrack_state_text, parse_conntrack_state};
 pub use group::{group_to_text, parse_group_mod, parse_group_mod_line};
 pub use meter::{meter_to_text, parse_meter, parse_meter_id};
 pub use names::{Names, NoNames, format_port, parse_port};

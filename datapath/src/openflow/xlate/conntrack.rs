@@ -4,8 +4,9 @@
 
 use super::ctx::{ActionList, Ctx};
 use super::set::is_tunnel_field;
-use super::trace::NodeKind;
+use super::trace::{Fork, NodeKind};
 use crate::action::{Action, Ct, Nat, NatKind};
+use crate::flow::Flow;
 use crate::openflow::action::{CtZone, OfCt, OfNat, OfNatKind};
 use crate::openflow::field::Field;
 use crate::openflow::text::{ALG_FTP, ALG_TFTP};
@@ -46,13 +47,14 @@ impl Ctx<'_, '_> {
                 _ => None,
             },
             timeout: policy.map(|id| id.to_string()),
-            nat: self.nat.take().as_ref().map(nat),
+            nat: self.nat.as_ref().map(nat),
         })));
         (self.wc.ct_label, self.wc.ct_mark) = (old_label, old_mark);
         if let Some(table) = ct.recirc_table {
             self.conntracked = true;
-            self.fork(table);
+            self.fork(table, zone);
         }
+        self.nat = None;
         self.clear_conntrack();
         self.say(
             NodeKind::Detail,
@@ -61,9 +63,13 @@ impl Ctx<'_, '_> {
     }
 
     /// A copy of the packet goes on in `table` when its connection is known.
-    fn fork(&mut self, table: TableId) {
+    fn fork(&mut self, table: TableId, zone: u16) {
         self.freezing.on = true;
-        self.freeze_at(table);
+        let Some(id) = self.freeze_at(table) else { return };
+        if let Some(trace) = self.trace.as_deref_mut() {
+            let flow = Flow { recirc_id: id.0, ct_zone: zone, ..self.flow };
+            trace.forks.push_back(Fork { flow, nat: self.nat.clone() });
+        }
         self.report(NodeKind::Detail, |_| {
             format!(
                 "A clone of the packet is forked to recirculate. The forked pipeline will be resumed at table {}.",

@@ -46,8 +46,8 @@ pub(crate) struct Effects<'a> {
     pub(crate) zones: &'a ZonePolicies,
     /// Learn from the packet.
     pub(crate) may_learn: bool,
-    /// Recirculation ids that are new are taken back afterwards.
-    pub(crate) transient_ids: bool,
+    /// Nothing is to be asked for, or kept alive: a trace of a key.
+    pub(crate) only_looks: bool,
 }
 
 /// A list of actions: those of a rule or group, or those that were left over when a translation froze.
@@ -280,11 +280,7 @@ impl<'a> Ctx<'a, '_> {
 
     /// The recirculation id for a state.
     pub(super) fn acquire_id(&mut self, state: FrozenState) -> Option<RecircId> {
-        let id = if self.effects.transient_ids {
-            self.effects.recircs.peek(state)
-        } else {
-            self.effects.recircs.acquire(state)
-        };
+        let id = self.effects.recircs.acquire(state);
         if id.is_none() {
             self.say(NodeKind::Error, "Failed to allocate recirculation id");
             self.error = Some(XlateError::NoRecirculationContext);

@@ -35,22 +35,25 @@ impl Ctx<'_, '_> {
         self.freeze_at(TableId(0));
     }
 
-    /// Emits the recirculation of a packet that goes on in `table`, or with the actions that are left.
-    pub(super) fn freeze_at(&mut self, table: TableId) {
+    /// Emits the recirculation of a packet that goes on in `table`, or with the actions that are left; its id, if there is
+    /// one for it.
+    pub(super) fn freeze_at(&mut self, table: TableId) -> Option<RecircId> {
         let mut state = self.frozen_state(table);
         state.received_on = self.received_on;
         let freezing = std::mem::take(&mut self.freezing);
         state.actions = freezing.actions;
         state.action_set = self.action_set.clone();
-        let Some(id) = self.acquire_id(state) else { return };
+        let id = self.acquire_id(state)?;
         if let Some(alg) = freezing.hash {
             self.actions.push(Action::Hash(alg));
         }
         self.actions.push(Action::Recirc(id));
+        Some(id)
     }
 
-    /// Takes up what was left of a translation; `None` if nothing is known about it.
-    pub(super) fn thaw(&mut self, recirc_id: u32) -> Option<Arc<FrozenState>> {
+    /// Takes up what was left of a translation; `None` if nothing is known about it, or if it is `given` actions, which
+    /// would be in place of its own.
+    pub(super) fn thaw(&mut self, recirc_id: u32, given: bool) -> Option<Arc<FrozenState>> {
         let Some(state) = self.effects.recircs.get(RecircId(recirc_id)).cloned() else {
             self.report(NodeKind::Error, |_| format!("Recirculation context not found for ID {recirc_id:x}"));
             self.error = Some(XlateError::NoRecirculationContext);
@@ -59,6 +62,12 @@ impl Ctx<'_, '_> {
         let place = self.place();
         self.say(NodeKind::Thaw, "thaw");
         self.descend();
+        if given {
+            self.say(NodeKind::Error, "Recirculation conflict (actions)!");
+            self.error = Some(XlateError::RecirculationConflict);
+            self.go_back(place);
+            return None;
+        }
         let Some(bridge) = self.bridges.get(&state.bridge) else {
             self.say(NodeKind::Error, "Frozen bridge no longer exists.");
             self.error = Some(XlateError::BridgeNotFound);

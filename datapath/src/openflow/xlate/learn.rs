@@ -29,7 +29,7 @@ impl Ctx<'_, '_> {
                 self.bridge.tun_table.mark(src, &mut self.wc);
             }
         }
-        if self.effects.transient_ids && !self.effects.may_learn {
+        if self.effects.only_looks {
             self.say(NodeKind::Warn, "suppressing side effects, so learn action ignored");
             return;
         }

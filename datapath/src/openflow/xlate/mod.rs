@@ -32,6 +32,7 @@ use thiserror::Error;
 
 pub(crate) use ctx::{Bridges, Effects};
 pub(crate) use text::PortsOf;
+pub(crate) use trace::Fork;
 pub use trace::{NodeKind, XlateTrace};
 pub(crate) use wildcards::{clear_non_packet_fields, require_no_vlan};
 
@@ -70,6 +71,9 @@ pub enum XlateError {
     /// Nothing is known about a recirculation id.
     #[error("No recirculation context")]
     NoRecirculationContext,
+    /// Actions were given, and the frozen translation has its own.
+    #[error("Recirculation conflict")]
+    RecirculationConflict,
     /// More label stack entries than a key holds.
     #[error("Too many MPLS labels")]
     TooManyMplsLabels,
@@ -90,6 +94,7 @@ impl XlateError {
             Self::TooManyResubmits => 3,
             Self::StackTooDeep => 4,
             Self::NoRecirculationContext => 5,
+            Self::RecirculationConflict => 6,
             Self::TooManyMplsLabels => 7,
             Self::InvalidTunnelMetadata => 8,
             Self::Congestion => 10,
@@ -191,8 +196,10 @@ pub(crate) struct XlateIn<'a> {
     pub(crate) key: &'a Flow,
     pub(crate) in_port: OfPort,
     pub(crate) now: Time,
-    /// Carried out in place of those of a rule: a packet that a controller sends.
-    pub(crate) packet_out: Option<&'a [OfAction]>,
+    /// Carried out in place of those of a rule.
+    pub(crate) actions: Option<&'a [OfAction]>,
+    /// Whether a controller sends the packet.
+    pub(crate) packet_out: bool,
     /// Whether messages to controllers are only shown.
     pub(crate) dont_send: bool,
 }
@@ -270,7 +277,7 @@ pub(crate) fn translate(
         depth: 0,
         resubmits: 0,
         in_action_set: false,
-        in_packet_out: input.packet_out.is_some(),
+        in_packet_out: input.packet_out,
         dont_send: input.dont_send,
         orig_skb_priority: flow.skb_priority,
         exit: false,
@@ -299,7 +306,7 @@ impl Ctx<'_, '_> {
         self.report(NodeKind::Bridge, |ctx| format!("bridge(\"{}\")", ctx.bridge.name));
         self.descend();
         let frozen = if input.key.recirc_id != 0 {
-            match self.thaw(input.key.recirc_id) {
+            match self.thaw(input.key.recirc_id, input.actions.is_some()) {
                 Some(state) => {
                     self.resumed = true;
                     Some(state)
@@ -326,7 +333,7 @@ impl Ctx<'_, '_> {
         if let Some(port) = proximate.filter(|port| port.peer.is_none()) {
             self.received_on = Some((arrival.id, port.of_port));
         }
-        let list = match (&frozen, input.packet_out) {
+        let list = match (&frozen, input.actions) {
             (Some(state), _) if !state.actions.is_empty() => ActionList::Frozen(&state.actions),
             (_, Some(actions)) => ActionList::Plain(actions),
             _ => {

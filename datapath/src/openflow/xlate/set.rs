@@ -166,6 +166,7 @@ impl Ctx<'_, '_> {
                 | XlateError::TooManyResubmits
                 | XlateError::StackTooDeep
                 | XlateError::NoRecirculationContext
+                | XlateError::RecirculationConflict
                 | XlateError::InvalidTunnelMetadata
                 | XlateError::Congestion,
             )

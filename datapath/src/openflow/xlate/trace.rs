@@ -2,7 +2,11 @@
 //!
 //! Counterpart: OVS `ofproto/ofproto-dpif-trace.c`.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
+
+use crate::flow::Flow;
+use crate::openflow::action::OfNat;
 
 /// What a node tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,15 @@ impl NodeKind {
     }
 }
 
+/// A copy of the packet that goes on once its connection is known.
+#[derive(Clone, Debug)]
+pub struct Fork {
+    /// Its key, with an OpenFlow port in it, as it was in front of the connection tracker.
+    pub(crate) flow: Flow,
+    /// Address translation that was asked for.
+    pub(crate) nat: Option<OfNat>,
+}
+
 #[derive(Clone, Debug)]
 struct Node {
     kind: NodeKind,
@@ -51,6 +64,8 @@ pub struct XlateTrace {
     parent: Option<usize>,
     /// Ports are told by name.
     pub(super) names: bool,
+    /// Copies that go on, in order.
+    pub(crate) forks: VecDeque<Fork>,
 }
 
 /// A place in the tree to come back to.

@@ -142,7 +142,7 @@ impl<'a> Ctx<'a, '_> {
     fn neighbor(&mut self, path: &Path<'a>) -> Option<MacAddr> {
         let Path { bridge, port, hop, source } = *path;
         let neighbors = &mut *self.effects.neighbors;
-        let found = match self.effects.transient_ids {
+        let found = match self.effects.only_looks {
             true => neighbors.peek(&bridge.name, hop, self.now),
             false => neighbors.lookup(&bridge.name, hop, self.now),
         };
@@ -156,7 +156,7 @@ impl<'a> Ctx<'a, '_> {
         self.report(NodeKind::Detail, |_| {
             format!("neighbor cache miss for {} on bridge {}, {what}", address_text(hop), bridge.name)
         });
-        if found == Lookup::Missing && !self.effects.transient_ids {
+        if found == Lookup::Missing && !self.effects.only_looks {
             let source = self.tunnels.router.source_for(hop, &port.name).unwrap_or(source);
             let frame = match (ipv4, source.to_ipv4_mapped()) {
                 (Some(target), source) => {

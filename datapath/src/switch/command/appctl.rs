@@ -1,16 +1,14 @@
-//! `ovs-appctl` and `ovs-dpctl`: packets, traces, learned addresses; flows and counters are in `appctl_dp`.
+//! `ovs-appctl` and `ovs-dpctl`: packets, learned addresses; traces are in `trace`, flows and counters are in `appctl_dp`.
 
 use super::super::Switch;
-use super::{CommandError, bad_flow_text, bad_text, refused};
+use super::{CommandError, refused};
 use crate::flow::text::parse_key;
-use crate::flow::{Flow, Payload, compose, compose_len};
-use crate::openflow::command::Word;
+use crate::flow::{Payload, compose, compose_len};
 use crate::openflow::command::appctl::{Appctl, Verb};
-use crate::openflow::ofproto::TraceOptions;
-use crate::openflow::text::parse_match;
+use crate::openflow::command::{Word, hex};
 use crate::packet::{Batch, Packet};
 use crate::trace::Off;
-use crate::types::{OfPort, PortNo, Time};
+use crate::types::Time;
 
 impl Switch {
     pub(super) fn appctl(&mut self, call: &Appctl, now: Time) -> Result<String, CommandError> {
@@ -18,12 +16,7 @@ impl Switch {
             Verb::Nothing(text) => Ok((*text).to_owned()),
             Verb::Receive { port, packets } => self.dummy_receive(port, packets, now),
             Verb::SetAdminState { port, state } => self.set_admin_state(port.as_ref(), &state.text),
-            Verb::Trace { bridge, flow, packet, generate, names } => {
-                let bridge = bridge.as_ref().map(|bridge| bridge.text.as_str());
-                let packet = packet.as_ref().map(|packet| packet.text.as_str());
-                let options = TraceOptions { names: *names, side_effects: *generate };
-                self.trace_text(bridge, flow, packet, options, now)
-            }
+            Verb::Trace(call) => self.trace_text(call, now),
             Verb::FdbShow(bridge) => self.fdb_show(bridge.as_ref(), now),
             Verb::FdbFlush(bridge) => self.fdb_flush(bridge.as_ref()),
             Verb::FdbStatsShow(bridge) => self.fdb_stats_show(bridge.as_ref(), now),
@@ -103,7 +96,7 @@ impl Switch {
 
     /// A packet from hexadecimal digits, or from a datapath flow and perhaps a length.
     fn packet_of(&self, text: &str, len: Option<&Word>) -> Result<Packet, CommandError> {
-        if let Some(bytes) = hex(text) {
+        if let Some(bytes) = hex(text).ok().filter(|bytes| !bytes.is_empty()) {
             return Ok(Packet::from_frame(&bytes));
         }
         let key = parse_key(text, Some(self))
@@ -134,55 +127,4 @@ impl Switch {
         }
         Ok("OK".to_owned())
     }
-
-    /// What `ofproto/trace` tells; the packet's key is given in OpenFlow or in datapath syntax, or both by a packet.
-    ///
-    /// # Errors
-    /// If the flow is not understood, or is at no port.
-    fn trace_text(
-        &mut self,
-        bridge: Option<&str>,
-        flow: &Word,
-        packet: Option<&str>,
-        options: TraceOptions,
-        now: Time,
-    ) -> Result<String, CommandError> {
-        self.settle(now, &mut Off);
-        // A flow in datapath syntax has parentheses and says its port by number or name in the datapath.
-        let (mut key, at) = match bridge {
-            Some(name) if !flow.text.contains('(') => {
-                let id = self.bridge_id(name).map_err(|_| refused(format!("{name}: no such bridge")))?;
-                let bridge =
-                    self.ofproto().bridge(id).ok_or_else(|| refused(format!("{name}: no such bridge")))?;
-                let parsed = parse_match(&flow.text, bridge).map_err(|error| bad_text(flow, error))?;
-                let port = OfPort(parsed.flow.in_port as u16);
-                let odp = bridge.port(port).and_then(|port| port.odp_port).unwrap_or(PortNo::NONE);
-                (Flow { in_port: odp.0, ..parsed.flow }, Some((id, port)))
-            }
-            _ => (parse_key(&flow.text, Some(self)).map_err(|error| bad_flow_text(flow, error))?, None),
-        };
-        if let Some(text) = packet {
-            let bytes = hex(text).ok_or_else(|| refused("Trailing garbage in packet data"))?;
-            let mut packet = Packet::from_frame(&bytes);
-            packet.md.init(PortNo(key.in_port));
-            key = Flow::of_packet_with(
-                &mut packet,
-                crate::flow::ExtractConfig { vlan_limit: self.datapath().config().vlan_limit },
-            );
-        }
-        match at {
-            Some((id, port)) => Ok(self.ofproto_mut().trace_at(id, port, &key, options, now)),
-            None => self.ofproto_mut().trace(&key, options, now).map_err(CommandError::Refused),
-        }
-    }
-}
-
-/// Bytes from hexadecimal digits, with or without blanks; at least one byte.
-fn hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    if digits.is_empty() || !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let value = |b: u8| (b as char).to_digit(16).unwrap_or(0) as u8;
-    Some(digits.chunks_exact(2).map(|pair| value(pair[0]) << 4 | value(pair[1])).collect())
 }

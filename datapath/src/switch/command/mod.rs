@@ -16,6 +16,9 @@ mod ofctl_tlv;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod trace;
+#[cfg(test)]
+mod trace_tests;
 mod tunnel;
 mod vsctl;
 mod vsctl_change;
@@ -59,8 +62,13 @@ pub type FileReader<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
 /// A refusal of a rule, group or match, at its word of the command.
 fn bad_text(word: &Word, error: text::TextError) -> CommandError {
+    bad_text_of("ovs-ofctl", word, error)
+}
+
+/// The same in a command of another program.
+fn bad_text_of(program: &str, word: &Word, error: text::TextError) -> CommandError {
     let (offset, kind) = (error.offset, ParseErrorKind::Text(Box::new(error)));
-    ParseError { offset, ..word.refuse("ovs-ofctl", kind) }.into()
+    ParseError { offset, ..word.refuse(program, kind) }.into()
 }
 
 /// A refusal of a datapath flow or of datapath actions, at its word of the command.

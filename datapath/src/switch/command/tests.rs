@@ -2,20 +2,20 @@
 
 use super::*;
 
-fn run(switch: &mut Switch, words: &[&str]) -> Result<String, CommandError> {
+pub(super) fn run(switch: &mut Switch, words: &[&str]) -> Result<String, CommandError> {
     switch.command(Time::ZERO, words)
 }
 
-fn ok(switch: &mut Switch, line: &str) -> String {
+pub(super) fn ok(switch: &mut Switch, line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     run(switch, &words).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-fn refusal(switch: &mut Switch, words: &[&str]) -> CommandError {
+pub(super) fn refusal(switch: &mut Switch, words: &[&str]) -> CommandError {
     run(switch, words).expect_err("this is wrong")
 }
 
-fn switch() -> Switch {
+pub(super) fn switch() -> Switch {
     let mut switch = Switch::new(1);
     ok(&mut switch, "ovs-vsctl add-br br0 -- set Bridge br0 datapath_type=dummy fail_mode=secure");
     for n in 1..=3 {
