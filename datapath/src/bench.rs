@@ -3,16 +3,17 @@
 //! Owns the set-up and the loop; whoever runs it has the clock. Generation of the traffic and what a null port does (take
 //! a packet, write 64 bytes of frame, give it back) are part of every loop, and all of the case `generate`.
 
-use crate::action::Action;
 use crate::action::exec::Packets;
+use crate::action::{Action, Actions, Ct};
 use crate::cache::SplitMix64;
 use crate::flow::Flow;
+use crate::offload::checksum;
 use crate::openflow::bridge::{FailMode, VlanConfig};
 use crate::packet::{BATCH, Batch, Packet};
 use crate::pipeline::{Config, Datapath, FlowPut, NoUpcall, PortConfig};
 use crate::switch::{BridgeSpec, Device, DeviceKind, PortSpec, Switch};
 use crate::trace::Off;
-use crate::types::{MacAddr, OfPort, PortNo, Time};
+use crate::types::{MacAddr, OfPort, PortNo, RecircId, Time};
 
 /// A benchmark.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,8 @@ enum Tier {
     Exact,
     /// One megaflow for each of so many masks, hit equally often, no cache.
     Subtables(u32),
+    /// Two megaflows a port: one that tracks and commits, and one behind it; no cache.
+    Conntrack,
     /// A whole switch with one bridge that learns addresses: NORMAL's megaflows, all caches as by default.
     Normal,
 }
@@ -67,6 +70,8 @@ pub const CASES: &[Case] = &[
     case("subtables-2", "classifier, 2 subtables, hit equally often", Tier::Subtables(2), 1000),
     case("subtables-8", "classifier, 8 subtables, hit equally often", Tier::Subtables(8), 1000),
     case("subtables-32", "classifier, 32 subtables, hit equally often", Tier::Subtables(32), 1000),
+    case("ct", "connection tracking, 1 known connection a port", Tier::Conntrack, 1),
+    case("ct-10k", "connection tracking, 10000 known connections a port", Tier::Conntrack, 10_000),
     case("normal", "a switch that learns addresses (NORMAL), 1 pair of hosts", Tier::Normal, 1),
     case("normal-100", "a switch that learns addresses (NORMAL), 100 pairs of hosts", Tier::Normal, 100),
 ];
@@ -89,7 +94,7 @@ impl Case {
             // Two different numbers below 32 bits: neither can fail.
             let _added = datapath.add_port(PortNo(port), PortConfig::default());
             for (key, mask) in self.flows(port) {
-                let actions = [Action::Output(PortNo(3 - port))].into();
+                let actions = self.actions(&key, port);
                 let (key, mask) = (&key, &mask);
                 let put = FlowPut {
                     key,
@@ -103,17 +108,30 @@ impl Case {
                 let _flow = datapath.flow_put(put, Time::ZERO);
             }
         }
-        let generators = [0, 1].map(|port| Generator::new(port, self.flows, self.tier == Tier::Normal));
+        let generators = [0, 1].map(|port| Generator::new(port, self.flows, self.tier));
         let engine = match self.tier {
             Tier::Generate => Engine::Bare(datapath),
             Tier::Normal => Engine::Switch(Box::new(learning_switch()), Vec::with_capacity(BATCH)),
-            Tier::Simple | Tier::Emc | Tier::Smc | Tier::Dpcls | Tier::Exact | Tier::Subtables(_) => {
-                Engine::Datapath(datapath)
-            }
+            Tier::Simple
+            | Tier::Emc
+            | Tier::Smc
+            | Tier::Dpcls
+            | Tier::Exact
+            | Tier::Subtables(_)
+            | Tier::Conntrack => Engine::Datapath(datapath),
         };
         let mut bench = Bench { engine, generators, batch: Batch::new(), now: Time::ZERO };
         bench.run(u64::from(self.flows).clamp(100, 10_000));
         bench
+    }
+
+    /// Actions of a megaflow.
+    fn actions(&self, key: &Flow, in_port: u32) -> Actions {
+        if self.tier == Tier::Conntrack && key.recirc_id == 0 {
+            let ct = Ct { commit: true, zone: 1, ..Ct::default() };
+            return [Action::Ct(Box::new(ct)), Action::Recirc(RecircId(1))].into();
+        }
+        [Action::Output(PortNo(3 - in_port))].into()
     }
 
     /// Keys and masks of one ingress port's megaflows.
@@ -131,6 +149,7 @@ impl Case {
         match self.tier {
             Tier::Generate | Tier::Normal => Vec::new(),
             Tier::Simple | Tier::Emc | Tier::Smc | Tier::Dpcls => vec![(key, mask)],
+            Tier::Conntrack => vec![(key, mask), (Flow { recirc_id: 1, ..key }, mask)],
             Tier::Exact => (0..self.flows)
                 .map(|id| {
                     let (src, dst, tp_src) = Generator::tuple(in_port - 1, id);
@@ -246,17 +265,27 @@ struct Generator {
     flows: u32,
     /// Whether each flow is a pair of hosts of its own, which talks both ways.
     pairs: bool,
+    /// Whether IPv4 headers have their checksum, which connection tracking looks at.
+    checksum: bool,
     template: [u8; 64],
     random: SplitMix64,
 }
 
 impl Generator {
-    fn new(port: u32, flows: u32, pairs: bool) -> Self {
+    fn new(port: u32, flows: u32, tier: Tier) -> Self {
+        let (pairs, checksum) = (tier == Tier::Normal, tier == Tier::Conntrack);
         let mut template = [0; 64];
         template[..14].copy_from_slice(&[2, 0, 0, 0, 0, port as u8 ^ 1, 2, 0, 0, 0, 0, port as u8, 8, 0]);
         template[14..24].copy_from_slice(&[0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17]);
         template[36..40].copy_from_slice(&[0x13, 0x88, 0, 30]);
-        Self { port, flows, pairs, template, random: SplitMix64::named(u64::from(port), "generator") }
+        Self {
+            port,
+            flows,
+            pairs,
+            checksum,
+            template,
+            random: SplitMix64::named(u64::from(port), "generator"),
+        }
     }
 
     /// Source and destination address, source port.
@@ -274,6 +303,10 @@ impl Generator {
                 frame[26..30].copy_from_slice(&src.to_be_bytes());
                 frame[30..34].copy_from_slice(&dst.to_be_bytes());
                 frame[34..36].copy_from_slice(&tp_src.to_be_bytes());
+                if self.checksum {
+                    let sum = checksum::internet(&frame[14..34]);
+                    frame[24..26].copy_from_slice(&sum);
+                }
                 if self.pairs {
                     frame[4] = id as u8;
                     frame[10] = id as u8;
@@ -308,6 +341,8 @@ mod tests {
                 Tier::Emc => passes(|passes| passes.emc),
                 Tier::Smc => passes(|passes| passes.smc),
                 Tier::Dpcls | Tier::Exact | Tier::Subtables(_) => passes(|passes| passes.megaflow),
+                // Twice each packet.
+                Tier::Conntrack => passes(|passes| passes.megaflow) / 2,
             };
             // Keys fight for places in the caches; 8000 of them for 8192 often.
             let share = if case.flows == 4000 { 7 } else { 9 };

@@ -6,9 +6,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use datapath::action::{Action, HashAlg, SetField, SetGroup};
+use datapath::action::{Action, Ct, HashAlg, Nat, NatKind, SetField, SetGroup};
 use datapath::bench::CASES;
 use datapath::flow::Flow;
+use datapath::offload::checksum;
 use datapath::packet::{BATCH, Batch};
 use datapath::pipeline::{Config, Datapath, FlowPut, NoUpcall, PortConfig};
 use datapath::trace::Off;
@@ -194,5 +195,73 @@ fn no_action_allocates() {
         let drops = datapath.counters().drops;
         assert!(datapath.counters().recirculated > 1000, "{:?}", datapath.counters());
         assert_eq!(drops.iter().filter(|&(_, n)| n > 0).count(), 4, "{drops:?}");
+    }
+}
+
+/// A datapath that tracks what comes in by port 1, and translates its source if that is asked for.
+fn tracking(nat: bool) -> Datapath {
+    let mut datapath = Datapath::new(7, Config::default());
+    for port in 1..=2 {
+        datapath.add_port(PortNo(port), PortConfig::default()).unwrap();
+    }
+    let mut mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ..Flow::default() };
+    mask.dl_type.set(u16::MAX);
+    let source = std::net::Ipv4Addr::new(10, 9, 9, 9).into();
+    let nat = nat.then(|| Nat { kind: NatKind::Src, addr: Some((source, source)), ..Nat::default() });
+    let ct = Ct {
+        commit: true,
+        force: false,
+        zone: 3,
+        mark: Some((7, 7)),
+        label: None,
+        helper: None,
+        timeout: None,
+        nat,
+    };
+    for (recirc_id, actions) in [
+        (0, vec![Action::Ct(Box::new(ct)), Action::Recirc(RecircId(1))]),
+        (1, vec![Action::Output(PortNo(2))]),
+    ] {
+        let mut key = Flow { in_port: 1, recirc_id, ..Flow::default() };
+        key.dl_type.set(0x0800);
+        let actions = actions.into();
+        let put = FlowPut {
+            key: &key,
+            mask: &mask,
+            actions,
+            ufid: None,
+            create: true,
+            modify: false,
+            zero_stats: false,
+        };
+        datapath.flow_put(put, Time::ZERO).unwrap();
+    }
+    datapath
+}
+
+#[test]
+fn packets_of_known_connections_allocate_nothing() {
+    for nat in [false, true] {
+        let mut datapath = tracking(nat);
+        let mut batch = Batch::new();
+        let mut run = |batches: u8| {
+            for turn in 0..batches {
+                for i in 0..BATCH as u8 {
+                    let mut packet = datapath.allocate();
+                    let mut frame = frame(turn.wrapping_mul(7).wrapping_add(i) % 200);
+                    let sum = checksum::internet(&frame[14..34]);
+                    frame[24..26].copy_from_slice(&sum);
+                    packet.set_frame(&frame);
+                    batch.push(packet).unwrap();
+                }
+                datapath.process(PortNo(1), &mut batch, Time::from_millis(1), &mut NoUpcall, &mut Off);
+                datapath.drain_tx(&mut Off, |_, _| {});
+            }
+            datapath.conntrack().len()
+        };
+        assert_eq!(run(250), 200);
+        let before = calls();
+        assert_eq!(run(250), 200);
+        assert_eq!(calls() - before, 0, "translated: {nat}");
     }
 }

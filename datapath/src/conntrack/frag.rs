@@ -110,6 +110,8 @@ pub struct Fragments {
     held: u32,
     counters: [FragCounters; 2],
     next_clean: Time,
+    /// None of those that wait is over before this.
+    first_over: Time,
 }
 
 impl Default for Fragments {
@@ -122,6 +124,7 @@ impl Default for Fragments {
             held: 0,
             counters: [FragCounters::default(); 2],
             next_clean: Time::ZERO + CLEAN,
+            first_over: Time::ZERO,
         }
     }
 }
@@ -181,6 +184,9 @@ impl Fragments {
             return Gathered::Alone(packet);
         }
         let limit = self.list_limit(version);
+        if self.lists.is_empty() {
+            self.first_over = now + TIMEOUT;
+        }
         let list = self.lists.entry(place.key).or_insert_with(|| List {
             fragments: Vec::new(),
             expires: now + TIMEOUT,
@@ -320,9 +326,15 @@ impl Fragments {
 
     /// Takes out the datagram that has waited too long, if there is one; not more than one at a time, as in OVS.
     pub(crate) fn expire(&mut self, now: Time) -> Packets {
-        let over = self.lists.iter().filter(|(_, list)| now > list.expires);
-        let oldest = over.min_by_key(|(_, list)| list.expires).map(|(&key, _)| key);
-        self.take_out(oldest, |counters, n| counters.expired += n)
+        if self.lists.is_empty() || now <= self.first_over {
+            return Vec::new();
+        }
+        let oldest =
+            self.lists.iter().min_by_key(|(_, list)| list.expires).map(|(&key, list)| (key, list.expires));
+        let Some((key, expires)) = oldest else { return Vec::new() };
+        self.first_over = expires;
+        let over = (now > expires).then_some(key);
+        self.take_out(over, |counters, n| counters.expired += n)
     }
 
     /// Takes out what waited so long that no packet has come since, when it is time to look.
