@@ -64,6 +64,8 @@ pub struct FrozenState {
     pub was_mpls: bool,
     /// The port the packet was received on, unless it was made here.
     pub received_on: Option<(BridgeId, OfPort)>,
+    /// Mirrors of the bridge that have a copy of the packet as it is, by place.
+    pub mirrored: u32,
     /// Actions.
     pub actions: Vec<FrozenAction>,
     /// Action set.
@@ -226,6 +228,7 @@ mod tests {
             conntracked: false,
             was_mpls: false,
             received_on: None,
+            mirrored: 0,
             actions: vec![FrozenAction::Unroll { table: TableId(0), cookie: 0 }],
             action_set: Vec::new(),
             userdata: Vec::new(),

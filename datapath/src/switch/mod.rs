@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 
 use crate::flow::Flow;
 use crate::openflow::Ofproto;
+use crate::openflow::bridge::Mirror;
 use crate::packet::{Batch, Packet};
 use crate::pipeline::{Config, Datapath};
 use crate::trace::{FlowId, Off, RemoveWhy, Trace};
@@ -68,6 +69,8 @@ pub struct Switch {
     ports: BTreeMap<PortNo, SwitchPort>,
     /// Ports that the datapath does not know as such: those that only lead to another bridge, and those of tunnels.
     virtual_ports: BTreeMap<String, SwitchPort>,
+    /// Mirrors that the chain of commands under way makes, until a bridge takes them.
+    new_mirrors: Vec<Mirror>,
     revalidator: revalidate::Revalidator,
     /// Limits of connection tracking that the database has, by zone; that of `None` is the default.
     zone_limits: BTreeMap<Option<u16>, u32>,
@@ -83,6 +86,7 @@ impl Switch {
             config: SwitchConfig::default(),
             ports: BTreeMap::new(),
             virtual_ports: BTreeMap::new(),
+            new_mirrors: Vec::new(),
             revalidator: revalidate::Revalidator::default(),
             zone_limits: BTreeMap::new(),
             life: FlowLife::default(),

@@ -16,7 +16,7 @@ struct Known {
     why: &'static str,
 }
 
-const LIST: [Known; 3] = [
+const LIST: [Known; 5] = [
     Known {
         fixed_in: Some(Version(3, 5, 0)),
         is: |difference| difference.place == Place::Flows && without_ipv6_prefixes(&difference.detail),
@@ -28,6 +28,20 @@ const LIST: [Known; 3] = [
             difference.frames.as_ref().is_some_and(|[theirs, ours]| in_later_fragment(theirs, ours))
         },
         why: "a later fragment's payload is changed as if it began with a transport header",
+    },
+    Known {
+        fixed_in: None,
+        is: |difference| {
+            difference.frames.as_ref().is_some_and(|[theirs, ours]| wrong_outer_checksum(theirs, ours))
+        },
+        why: "the checksum of the outer UDP header is wrong, recirc's is right",
+    },
+    Known {
+        fixed_in: None,
+        is: |difference| {
+            difference.frames.as_ref().is_some_and(|[theirs, ours]| checksum_in_ipv6(theirs, ours))
+        },
+        why: "a checksum of IPv4 is written into an inner IPv6 header",
     },
     Known {
         fixed_in: None,
@@ -97,6 +111,51 @@ fn is_ftp_control(theirs: &[u8], ours: &[u8]) -> bool {
     what(theirs).is_some_and(|theirs| what(ours) == Some(theirs))
 }
 
+/// Where two frames of one length differ.
+fn differences(theirs: &[u8], ours: &[u8]) -> Option<Vec<usize>> {
+    let differ = theirs.iter().zip(ours).enumerate().filter(|(_, (a, b))| a != b).map(|(at, _)| at);
+    (theirs.len() == ours.len()).then(|| differ.collect())
+}
+
+/// The outer UDP header of a frame: where it is, and whether its checksum is right.
+fn outer_udp(frame: &[u8]) -> Option<(usize, bool)> {
+    let sliced = etherparse::SlicedPacket::from_ethernet(frame).ok()?;
+    let Some(etherparse::TransportSlice::Udp(udp)) = &sliced.transport else { return None };
+    let payload = udp.payload();
+    let sum = match &sliced.net {
+        Some(etherparse::NetSlice::Ipv4(ip)) => {
+            let header = ip.header();
+            udp.to_header().calc_checksum_ipv4_raw(header.source(), header.destination(), payload).ok()?
+        }
+        Some(etherparse::NetSlice::Ipv6(ip)) => {
+            let header = ip.header();
+            udp.to_header().calc_checksum_ipv6_raw(header.source(), header.destination(), payload).ok()?
+        }
+        Some(etherparse::NetSlice::Arp(_)) | None => return None,
+    };
+    let start = frame.len() - payload.len() - 8;
+    Some((start, sum == udp.checksum()))
+}
+
+/// Whether two frames differ in the checksum of the outer UDP header alone, and ours is the right one.
+fn wrong_outer_checksum(theirs: &[u8], ours: &[u8]) -> bool {
+    let (Some(places), Some((udp, right))) = (differences(theirs, ours), outer_udp(ours)) else {
+        return false;
+    };
+    right && places.iter().all(|at| (udp + 6..udp + 8).contains(at))
+}
+
+/// Whether two frames differ where an inner IPv6 header would have a checksum if it were one of IPv4, and in the checksum over
+/// it.
+fn checksum_in_ipv6(theirs: &[u8], ours: &[u8]) -> bool {
+    let Some(mut places) = differences(theirs, ours) else { return false };
+    if let Some((udp, _)) = outer_udp(ours) {
+        places.retain(|at| !(udp + 6..udp + 8).contains(at));
+    }
+    let is_inner = |at: usize| at >= 26 && ours[at - 12..at - 10] == [0x86, 0xdd] && ours[at - 10] >> 4 == 6;
+    !places.is_empty() && places.len() <= 2 && (is_inner(places[0]) || is_inner(places[0] - 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +214,33 @@ mod tests {
         ours[47] = 0;
         [theirs[37], ours[37]] = [80; 2];
         assert!(!is_ftp_control(&theirs, &ours), "no FTP");
+    }
+
+    #[test]
+    fn a_right_outer_checksum_is_known_to_be_right() {
+        let builder =
+            etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+        let mut ours = Vec::new();
+        builder.udp(1, 4789).write(&mut ours, &[7; 40]).unwrap();
+        let mut theirs = ours.clone();
+        theirs[14 + 20 + 6] ^= 1;
+        assert!(wrong_outer_checksum(&theirs, &ours));
+        assert!(!wrong_outer_checksum(&ours, &theirs), "the other one is wrong");
+        theirs[60] ^= 1;
+        assert!(!wrong_outer_checksum(&theirs, &ours), "more than that");
+    }
+
+    #[test]
+    fn a_checksum_that_ipv6_has_not_is_known() {
+        let mut ours = vec![0; 120];
+        ours[12..14].copy_from_slice(&[8, 0]);
+        ours[64..66].copy_from_slice(&[0x86, 0xdd]);
+        ours[66] = 0x60;
+        let mut theirs = ours.clone();
+        theirs[76] = 0x39;
+        theirs[77] = 0xde;
+        assert!(checksum_in_ipv6(&theirs, &ours));
+        theirs[80] = 1;
+        assert!(!checksum_in_ipv6(&theirs, &ours));
     }
 }

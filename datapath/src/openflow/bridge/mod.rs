@@ -6,6 +6,7 @@
 pub mod group;
 mod learned;
 mod meter;
+pub mod mirror;
 mod options;
 pub mod port;
 pub mod rule;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 pub use group::{Group, GroupError, GroupTable, Selection};
 pub use meter::BridgeMeter;
+pub use mirror::{Mirror, MirrorOutput};
 pub use port::{Bundle, BundleId, Peer, Port, PortFlags, PortSpec};
 pub use rule::{Rule, RuleError, RuleKind};
 pub use table::{FlowChange, RuleFilter, RuleStats, Table, TableConfig, TableMiss};
@@ -98,6 +100,7 @@ pub struct Bridge {
     pub(in crate::openflow) meters: BTreeMap<u32, BridgeMeter>,
     ports: BTreeMap<OfPort, Port>,
     bundles: BTreeMap<BundleId, Bundle>,
+    mirrors: Vec<Mirror>,
     last_bundle: BundleId,
     last_port: u16,
     internal: [Arc<Rule>; 3],
@@ -120,6 +123,7 @@ impl Bridge {
             meters: BTreeMap::new(),
             ports: BTreeMap::new(),
             bundles: BTreeMap::new(),
+            mirrors: Vec::new(),
             last_bundle: BundleId::default(),
             last_port: 0,
             internal: kinds.map(|kind| Arc::new(Rule::internal(kind))),

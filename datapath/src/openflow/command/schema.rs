@@ -17,22 +17,24 @@ pub enum Table {
     FlowTable,
     /// Datapaths, by type.
     Datapath,
+    /// Copies of packets to a port or a VLAN.
+    Mirror,
 }
 
 impl Table {
     /// Every table, with its name.
-    pub const ALL: [(Self, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str); 7] = [
         (Self::OpenVSwitch, "Open_vSwitch"),
         (Self::Bridge, "Bridge"),
         (Self::Port, "Port"),
         (Self::Interface, "Interface"),
         (Self::FlowTable, "Flow_Table"),
         (Self::Datapath, "Datapath"),
+        (Self::Mirror, "Mirror"),
     ];
 
     /// Tables of Open vSwitch that this switch does not have.
-    pub const UNSUPPORTED: [&'static str; 12] = [
-        "Mirror",
+    pub const UNSUPPORTED: [&'static str; 11] = [
         "QoS",
         "Queue",
         "NetFlow",
@@ -60,6 +62,7 @@ impl Table {
             Self::Interface => INTERFACE,
             Self::FlowTable => FLOW_TABLE,
             Self::Datapath => DATAPATH,
+            Self::Mirror => MIRROR,
         }
     }
 
@@ -174,7 +177,7 @@ static BRIDGE: &[Column] = &[
     column("flow_tables", Ref(Table::FlowTable), IntMap, Live),
     column("ipfix", Str, Optional, DefaultOnly),
     column("mcast_snooping_enable", Bool, One, DefaultOnly),
-    column("mirrors", Str, Set, DefaultOnly),
+    column("mirrors", Ref(Table::Mirror), Set, Live),
     column("name", Str, One, Live),
     column("netflow", Str, Optional, DefaultOnly),
     column("other_config", Str, Map, ByKey),
@@ -256,6 +259,20 @@ static FLOW_TABLE: &[Column] = &[
     column("name", Str, Optional, Live),
     column("overflow_policy", Enum(&["evict", "refuse"]), Optional, DefaultOnly),
     column("prefixes", Str, Set, Live),
+];
+
+static MIRROR: &[Column] = &[
+    column("external_ids", Str, Map, Inert),
+    column("filter", Str, Optional, Live),
+    column("name", Str, One, Live),
+    column("output_port", Ref(Table::Port), Optional, Live),
+    column("output_vlan", Int(1, 4095), Optional, Live),
+    column("select_all", Bool, One, Live),
+    column("select_dst_port", Ref(Table::Port), Set, Live),
+    column("select_src_port", Ref(Table::Port), Set, Live),
+    column("select_vlan", VLAN, Set, Live),
+    column("snaplen", Int(14, 65535), Optional, Live),
+    column("statistics", ANY_INT, Map, Status),
 ];
 
 static DATAPATH: &[Column] = &[

@@ -101,7 +101,7 @@ fn every_unknown_word_is_named() {
             4,
             "ovs-vsctl: Bridge column stp_enable other than its default is not supported here",
         ),
-        ("ovs-vsctl create Mirror name=m", 2, "ovs-vsctl: table Mirror is not supported here"),
+        ("ovs-vsctl create QoS type=linux-htb", 2, "ovs-vsctl: table QoS is not supported here"),
         ("ovs-vsctl -- --id=i create Port", 2, "ovs-vsctl: \"i\" is not a record name: it starts with @"),
         ("ovs-ofctl", 1, "ovs-ofctl: missing command name"),
         ("ovs-ofctl foo br0", 1, "ovs-ofctl: unknown command 'foo'"),

@@ -9,8 +9,8 @@ use crate::openflow::bridge::port::PortSpec;
 use crate::openflow::bridge::rule::{RuleError, check_actions};
 use crate::openflow::bridge::table::{FlowContext, RuleFilter, TableConfig};
 use crate::openflow::bridge::{
-    Bridge, BridgeId, BridgeMeter, FailMode, FlowChange, FragmentHandling, GroupError, Peer, PortError,
-    PortFlags, VlanConfig,
+    Bridge, BridgeId, BridgeMeter, FailMode, FlowChange, FragmentHandling, GroupError, Mirror, Peer,
+    PortError, PortFlags, VlanConfig,
 };
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::GroupMod;
@@ -89,6 +89,7 @@ impl Ofproto {
         self.table_stats.retain(|(of, _), _| *of != id);
         self.group_stats.retain(|(of, _), _| *of != id);
         self.patch_stats.retain(|(of, _), _| *of != id);
+        self.mirror_stats.retain(|(of, _), _| *of != id);
         self.by_port.retain(|_, (of, _)| *of != id);
         self.changes |= Changes::PORTS;
         Ok(())
@@ -129,6 +130,17 @@ impl Ofproto {
     /// [`ConfigError::NoBridge`].
     pub fn set_forward_bpdu(&mut self, id: BridgeId, on: bool) -> Result<(), ConfigError> {
         self.bridge_mut(id)?.forward_bpdu = on;
+        Ok(())
+    }
+
+    /// Replaces the mirrors of a bridge.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn set_mirrors(&mut self, id: BridgeId, mirrors: Vec<Mirror>) -> Result<(), ConfigError> {
+        self.mirror_stats
+            .retain(|(of, name), _| *of != id || mirrors.iter().any(|mirror| mirror.name == *name));
+        self.bridge_mut(id)?.set_mirrors(mirrors);
         Ok(())
     }
 

@@ -140,7 +140,7 @@ impl Ofproto {
         };
         self.learn_all(&out.cache, request.now);
         self.credit_all(&out.cache, &credit, true, request.now);
-        let mask = datapath_mask(request.key, &out.mask);
+        let mask = datapath_mask(&out.mask);
         let actions = installed_actions(&out);
         self.last_ticket += 1;
         let ticket = self.last_ticket;
@@ -305,6 +305,11 @@ impl Ofproto {
                         self.shorten(bridge, rule, idle, hard);
                     }
                 }
+                Cached::Mirror { bridge, ref name } => {
+                    let (packets, bytes) = self.mirror_stats.entry((bridge, name.clone())).or_default();
+                    *packets += credit.packets;
+                    *bytes += credit.bytes;
+                }
                 Cached::Patch { from, to } => {
                     let stats = self.patch_stats.entry(from).or_default();
                     stats.tx_packets += credit.packets;
@@ -354,6 +359,12 @@ impl Ofproto {
         let tag_is_open = self.flows.get(&flow).is_some_and(|info| info.tag_is_open);
         let wanted = packet_mask(&out.mask);
         let mut mask = *mask;
+        // The datapath does not look at the types of tags, but the text of the flow, which OVS goes by here, has them.
+        for (tag, mask) in key.vlans.iter().zip(&mut mask.vlans) {
+            if tag.tci.get() & VLAN_CFI != 0 {
+                mask.tpid.set(u16::MAX);
+            }
+        }
         if tag_is_open && out.mask.vlans[0].tci.get() != 0 {
             mask.vlans[0].tci.set(0);
         }
@@ -443,15 +454,10 @@ fn packet_mask(mask: &Flow) -> Flow {
     mask
 }
 
-/// The mask as the datapath is to have it for a packet with this key. The types of tags are always matched.
-fn datapath_mask(key: &Flow, mask: &Flow) -> Flow {
+/// The mask as the datapath is to have it.
+fn datapath_mask(mask: &Flow) -> Flow {
     let mut mask = packet_mask(mask);
     require_no_vlan(&mut mask);
-    for (tag, mask) in key.vlans.iter().zip(&mut mask.vlans) {
-        if tag.tci.get() & VLAN_CFI != 0 {
-            mask.tpid.set(u16::MAX);
-        }
-    }
     mask
 }
 

@@ -103,6 +103,8 @@ pub struct Ofproto {
     table_stats: BTreeMap<(BridgeId, TableId), TableStats>,
     group_stats: BTreeMap<(BridgeId, u32), GroupStats>,
     patch_stats: BTreeMap<(BridgeId, OfPort), PatchStats>,
+    /// Packets and bytes of each mirror.
+    mirror_stats: BTreeMap<(BridgeId, String), (u64, u64)>,
     flows: BTreeMap<FlowId, FlowInfo>,
     /// What belongs to flows that upcalls asked for, by their tickets, until they are installed.
     pending: BTreeMap<u64, FlowInfo>,
@@ -185,6 +187,11 @@ impl Ofproto {
     /// What a group saw so far.
     pub fn group_stats(&self, bridge: BridgeId, group: u32) -> GroupStats {
         self.group_stats.get(&(bridge, group)).cloned().unwrap_or_default()
+    }
+
+    /// Packets and bytes that a mirror copied.
+    pub fn mirror_stats(&self, bridge: BridgeId, name: &str) -> (u64, u64) {
+        self.mirror_stats.get(&(bridge, name.to_owned())).copied().unwrap_or_default()
     }
 
     /// What went through a patch port so far.

@@ -55,6 +55,7 @@ impl<'a> Ctx<'a, '_> {
                     Next::Go
                 }
                 Step::Action(action) => {
+                    self.forget_copies_before(action);
                     self.report(NodeKind::Action, |ctx| super::text::action(action, &ctx.names()));
                     self.do_action(action, list.from(i + 1), last, in_bucket)
                 }

@@ -12,6 +12,7 @@ use super::{Cached, XlateError};
 use crate::action::{Action, HashAlg};
 use crate::flow::Flow;
 use crate::openflow::action::{OfAction, OfNat};
+use crate::openflow::bridge::mirror::MirrorSet;
 use crate::openflow::bridge::{Bridge, BridgeId, Bundle, Rule};
 use crate::openflow::classifier::RuleId;
 use crate::openflow::ofproto::Learning;
@@ -112,6 +113,10 @@ pub(super) struct Ctx<'a, 'e> {
     pub(super) requests: Vec<NeighborRequest>,
     /// Whether the output under way is of a part of the packet.
     pub(super) truncating: bool,
+    /// Mirrors that have a copy of the packet as it is.
+    pub(super) mirrored: MirrorSet,
+    /// Bytes of the packet that the mirror under way copies; 0 for all, or if none is.
+    pub(super) snaplen: u16,
     /// In how many tunnels the packet is that is looked at.
     pub(super) outside: u32,
     pub(super) effects: Effects<'e>,
@@ -270,6 +275,7 @@ impl<'a> Ctx<'a, '_> {
             conntracked: self.conntracked,
             was_mpls: self.was_mpls,
             received_on: None,
+            mirrored: self.mirrored,
             actions: Vec::new(),
             action_set: Vec::new(),
             userdata: Vec::new(),

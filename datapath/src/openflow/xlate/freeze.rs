@@ -78,6 +78,7 @@ impl Ctx<'_, '_> {
         self.table = state.table;
         self.report(NodeKind::Thaw, |ctx| format!("Resuming from table {}", ctx.table.0));
         self.conntracked = state.conntracked;
+        self.mirrored = state.mirrored;
         if !state.conntracked {
             self.clear_conntrack();
         }

@@ -13,6 +13,7 @@ mod freeze;
 mod group;
 mod hash;
 mod learn;
+mod mirror;
 mod mpls;
 mod multipath;
 mod normal;
@@ -178,6 +179,13 @@ pub enum Cached {
         /// Whether from here on.
         added: bool,
     },
+    /// A mirror that got a copy.
+    Mirror {
+        /// Bridge.
+        bridge: BridgeId,
+        /// Name.
+        name: String,
+    },
     /// A pair of patch ports.
     Patch {
         /// Where it leaves.
@@ -259,6 +267,8 @@ pub(crate) fn translate(
         received_by: destination(&flow.tunnel),
         requests: Vec::new(),
         truncating: false,
+        mirrored: 0,
+        snaplen: 0,
         outside: 0,
         effects,
         trace,
@@ -351,6 +361,16 @@ impl Ctx<'_, '_> {
         {
             self.cache.push(Cached::TunnelPort { port: (arrival.id, port.of_port), sent: false });
         }
+        let reserved = proximate.and_then(|port| arrival.bundle(port.bundle));
+        if reserved.is_some_and(|bundle| arrival.is_mirror_output(bundle)) {
+            self.report(NodeKind::Error, |_| {
+                let name = reserved.map_or("", |bundle| bundle.name.as_str());
+                format!(
+                    "dropping packet received on port {name}, which is reserved exclusively for mirroring"
+                )
+            });
+            return;
+        }
         if process_ecn(&mut self.flow).is_err() {
             self.error = Some(XlateError::Congestion);
             return;
@@ -358,6 +378,7 @@ impl Ctx<'_, '_> {
         if proximate.is_some_and(|port| !self.may_receive(port)) {
             return;
         }
+        self.mirror_arrival();
         self.do_actions(list, true, false);
         if self.error.is_some() {
             return;

@@ -36,6 +36,16 @@ impl Ctx<'_, '_> {
             self.say(NodeKind::Warn, "partial VLAN tag, dropping");
             return;
         }
+        if let Some(bundle) = in_bundle.filter(|bundle| self.bridge.is_mirror_output(bundle)) {
+            self.report(NodeKind::Error, |_| {
+                format!(
+                    "dropping packet received on port {}, which is reserved exclusively for mirroring",
+                    bundle.name
+                )
+            });
+            self.say(NodeKind::Warn, "input port is mirror output port, dropping");
+            return;
+        }
         let outer = Tags::of(&self.flow);
         if !vlans.admits(outer.0[0].vid) {
             if let Some(bundle) = in_bundle {
@@ -85,6 +95,9 @@ impl Ctx<'_, '_> {
 
     fn forward(&mut self, known: BundleId, in_id: Option<BundleId>, tags: &Tags, last: bool) {
         match self.bridge.bundle(known) {
+            Some(bundle) if self.bridge.is_mirror_output(bundle) => {
+                self.say(NodeKind::Warn, "learned port is a mirror port, dropping");
+            }
             Some(bundle) if Some(known) != in_id => {
                 self.say(NodeKind::Detail, "forwarding to learned port");
                 self.output_normal(bundle, tags, last);
@@ -97,7 +110,10 @@ impl Ctx<'_, '_> {
     fn flood_vlan(&mut self, in_id: Option<BundleId>, tags: &Tags, last: bool) {
         let bridge = self.bridge;
         let wanted = |bundle: &&Bundle| {
-            Some(bundle.id) != in_id && bundle.vlans.includes(tags) && bridge.floods_to(bundle)
+            Some(bundle.id) != in_id
+                && bundle.vlans.includes(tags)
+                && bridge.floods_to(bundle)
+                && !bridge.is_mirror_output(bundle)
         };
         let mut bundles = bridge.bundles().filter(wanted).peekable();
         while let Some(bundle) = bundles.next() {
@@ -107,7 +123,7 @@ impl Ctx<'_, '_> {
     }
 
     /// Sends the packet, with the tags that it has on that port, to a bundle.
-    fn output_normal(&mut self, bundle: &Bundle, tags: &Tags, last: bool) {
+    pub(super) fn output_normal(&mut self, bundle: &Bundle, tags: &Tags, last: bool) {
         if bundle.vlans.mode == VlanMode::Dot1qTunnel && bundle.vlans.cvlans.is_some() {
             self.wc.vlans[1].tci.set(u16::MAX);
         }

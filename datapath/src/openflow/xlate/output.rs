@@ -11,7 +11,7 @@ use crate::openflow::bridge::rule::reason;
 use crate::openflow::bridge::{Bridge, Peer, Port};
 use crate::openflow::field::Subfield;
 use crate::openflow::headers::is_stp;
-use crate::types::{OfPort, TableId};
+use crate::types::{OfPort, PortNo, TableId};
 use zerocopy::FromZeros;
 
 impl<'a> Ctx<'a, '_> {
@@ -126,21 +126,38 @@ impl<'a> Ctx<'a, '_> {
         };
         if port.flags.no_forward {
             self.say(NodeKind::Detail, "OFPPC_NO_FWD set, skipping output");
+        } else if self.snaplen != 0 && port.odp_port.is_none() {
+            self.say(NodeKind::Warn, "Mirror truncate to ODPP_NONE, skipping output");
         } else if self.is_between_protected(port) {
             self.say(NodeKind::Warn, "Flow is between protected ports, skipping output.");
         } else if let Some(peer) = &port.peer {
             self.output_to_peer(port, peer, last);
         } else if let Some(odp_port) = port.odp_port {
-            if let Some(config) = self.tunnels.config(self.bridge.id, port.of_port) {
-                return self.output_to_tunnel(port, config, odp_port, last);
-            }
-            self.commit();
-            let action = match self.terminate_tunnel(port) {
-                Some(tunnel) => Action::TnlPop(tunnel),
-                None => Action::Output(odp_port),
+            let sent = match self.tunnels.config(self.bridge.id, port.of_port) {
+                Some(config) => self.output_to_tunnel(port, config, odp_port, last),
+                None => {
+                    self.output_to_device(port, odp_port);
+                    true
+                }
             };
-            self.actions.push(action);
+            if sent {
+                self.mirror_departure(port);
+            }
         }
+    }
+
+    fn output_to_device(&mut self, port: &Port, odp_port: PortNo) {
+        self.commit();
+        let action = match self.terminate_tunnel(port) {
+            Some(tunnel) => Action::TnlPop(tunnel),
+            None => {
+                if self.snaplen > 0 && self.snaplen < u16::MAX {
+                    self.actions.push(Action::Trunc(self.snaplen.into()));
+                }
+                Action::Output(odp_port)
+            }
+        };
+        self.actions.push(action);
     }
 
     fn is_between_protected(&self, out: &Port) -> bool {
@@ -176,6 +193,10 @@ impl<'a> Ctx<'a, '_> {
         let place = self.place();
         self.report(NodeKind::Bridge, |_| format!("bridge(\"{}\")", bridge.name));
         self.descend();
+        let mirrored = self.mirrored;
+        if bridge.id != old_bridge.id {
+            self.mirrored = 0;
+        }
         self.bridge = bridge;
         if self.may_receive(to) {
             self.table_action(Search {
@@ -195,6 +216,9 @@ impl<'a> Ctx<'a, '_> {
             }
         }
         self.go_back(place);
+        if bridge.id != old_bridge.id {
+            self.mirrored = mirrored;
+        }
         self.bridge = old_bridge;
         self.wc.tunnel = tunnel_mask;
         self.restore(retained);

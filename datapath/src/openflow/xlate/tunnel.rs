@@ -45,13 +45,13 @@ impl<'a> Ctx<'a, '_> {
         config: &'a TunnelConfig,
         odp_port: PortNo,
         last: bool,
-    ) {
+    ) -> bool {
         let own = self.flow.tunnel;
         outer(config, &mut self.flow, &mut self.wc);
         if destination(&self.flow.tunnel) == self.received_by {
             self.say(NodeKind::Warn, "Not tunneling to our own address");
             self.flow.tunnel = own;
-            return;
+            return false;
         }
         self.cache.push(Cached::TunnelPort { port: (self.bridge.id, port.of_port), sent: true });
         self.say(NodeKind::Detail, "output to native tunnel");
@@ -63,6 +63,7 @@ impl<'a> Ctx<'a, '_> {
         }
         (self.flow, self.base) = (flow, base);
         self.flow.tunnel = own;
+        true
     }
 
     /// Emits headers and what becomes of the packet behind them; an error is OVS's number for the reason.

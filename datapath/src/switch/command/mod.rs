@@ -8,6 +8,7 @@ mod appctl_dp;
 mod appctl_fdb;
 mod appctl_show;
 mod conntrack;
+mod mirror;
 mod ofctl;
 mod ofctl_file;
 mod ofctl_meter;

@@ -161,6 +161,13 @@ impl Switch {
                     if value.as_str() == Some("secure") { FailMode::Secure } else { FailMode::Standalone };
                 self.ofproto_mut().set_fail_mode(id, mode, now).map_err(refused)?;
             }
+            "mirrors" => {
+                let names: Vec<String> = value
+                    .atoms()
+                    .filter_map(|atom| if let Atom::Str(name) = atom { Some(name.clone()) } else { None })
+                    .collect();
+                self.set_bridge_mirrors(id, &names)?;
+            }
             "flood_vlans" => {
                 let vlans = numbers(value).into_iter().collect();
                 if let Some(table) = self.ofproto_mut().mac_table_mut(id) {

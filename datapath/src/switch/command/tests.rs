@@ -168,6 +168,47 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
+fn mirrors_come_and_go_with_their_bridge() {
+    let mut switch = switch();
+    let mirrors = |switch: &Switch| -> Vec<String> {
+        let bridge = switch.ofproto().bridge_named("br0").unwrap();
+        bridge.mirrors().iter().map(|mirror| mirror.name.clone()).collect()
+    };
+    // A name may be used before the command that gives it.
+    ok(
+        &mut switch,
+        "ovs-vsctl -- set Bridge br0 mirrors=@m -- --id=@m create Mirror name=m1 select_all=true output-port=@o -- --id=@o get Port p3",
+    );
+    assert_eq!(mirrors(&switch), ["m1"]);
+    assert_eq!(ok(&mut switch, "ovs-vsctl get Mirror m1 statistics"), "{tx_bytes=0, tx_packets=0}\n");
+    ok(
+        &mut switch,
+        "ovs-vsctl -- --id=@n create Mirror name=m2 output-vlan=7 select-src-port=p1 -- add Bridge br0 mirrors @n",
+    );
+    assert_eq!(mirrors(&switch), ["m1", "m2"]);
+    for (line, part) in [
+        ("ovs-vsctl set Bridge br0 mirrors=@x", "referenced but never created"),
+        ("ovs-vsctl set Mirror m3 select_all=true", "no row \"m3\" in table Mirror"),
+        ("ovs-vsctl set Mirror m1 output-port=p9", "port p9, which is not on the bridge"),
+        ("ovs-vsctl set Mirror m1 filter=\"in_port=1\"", "select_src_port"),
+        ("ovs-vsctl -- --id=@m create Mirror name=m -- set Bridge br0 mirrors=@m", "does not specify output"),
+    ] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let text = refusal(&mut switch, &words).to_string();
+        assert!(text.contains(part), "{line}: {text}");
+    }
+    ok(&mut switch, "ovs-vsctl remove Bridge br0 mirrors m1");
+    assert_eq!(mirrors(&switch), ["m2"]);
+    ok(&mut switch, "ovs-vsctl clear Bridge br0 mirrors");
+    assert!(mirrors(&switch).is_empty());
+    // What no bridge has is gone.
+    ok(&mut switch, "ovs-vsctl create Mirror name=m5 output-vlan=7");
+    assert!(
+        refusal(&mut switch, &["ovs-vsctl", "set", "Bridge", "br0", "mirrors=m5"]).to_string().contains("m5")
+    );
+}
+
+#[test]
 fn a_dummy_device_completes_what_it_announces_unless_that_is_disabled() {
     use crate::offload::Capabilities;
     let mut switch = switch();

@@ -27,7 +27,14 @@ impl Switch {
         }
         let mut text = String::new();
         let mut new_ports = Vec::new();
-        for command in &call.commands {
+        let commands = super::mirror::resolve(call)?;
+        // What is made may be named before.
+        for command in &commands {
+            if let Verb::Create(Table::Mirror, settings) = &command.verb {
+                self.create_mirror(settings, command.id.as_deref())?;
+            }
+        }
+        for command in &commands {
             if !matches!(
                 command.verb,
                 Verb::AddPort { .. }
@@ -44,6 +51,18 @@ impl Switch {
         }
         self.make_ports(&mut new_ports)?;
         self.join_patches()?;
+        // What no bridge took is gone.
+        self.new_mirrors.clear();
+        let touches_mirrors = |command: &VsctlCommand| match &command.verb {
+            Verb::Create(table, _) => *table == Table::Mirror,
+            Verb::Set(record, _) | Verb::Add(record, ..) => {
+                matches!(record.table, Table::Mirror | Table::Bridge)
+            }
+            _ => false,
+        };
+        if call.commands.iter().any(touches_mirrors) {
+            self.check_mirrors()?;
+        }
         Ok(text)
     }
 
@@ -124,8 +143,11 @@ impl Switch {
                 return Ok(format!("{}\n", name.text));
             }
             Verb::Zone(zone) => return self.zone_command(zone, command, now),
-            // It is there; the record is only how it is named.
-            Verb::Create(Table::Datapath, _) => {}
+            Verb::Destroy { table: Table::Mirror, records, all } => {
+                self.destroy_mirrors(records, *all, command.if_exists)?;
+            }
+            // They are there; the record is only how they are named.
+            Verb::Create(Table::Datapath | Table::Mirror, _) => {}
             Verb::Show
             | Verb::AddBond { .. }
             | Verb::List(..)
@@ -238,6 +260,7 @@ impl Switch {
                         None => self.change_port(name, |spec| apply(spec, setting))?,
                     }
                 }
+                Table::Mirror => self.set_mirror(name, std::slice::from_ref(setting))?,
                 table @ (Table::FlowTable | Table::Datapath) => {
                     let table = table.name();
                     return Err(refused(format!("ovs-vsctl: table {table} is not supported here")));
@@ -272,10 +295,18 @@ impl Switch {
         Ok(())
     }
 
-    fn vsctl_get(&self, record: &Record, columns: &[ColumnKey]) -> Result<String, CommandError> {
+    fn vsctl_get(&mut self, record: &Record, columns: &[ColumnKey]) -> Result<String, CommandError> {
         let mut text = String::new();
+        if columns.is_empty() && record.table == Table::Port && self.port_named(&record.name.text).is_none() {
+            return Err(refused(format!("ovs-vsctl: no row \"{}\" in table Port", record.name.text)));
+        }
         for column in columns {
             let name = column.column.map_or("_uuid", |column| column.name);
+            if record.table == Table::Mirror {
+                text.push_str(&self.mirror_column(&record.name.text, name)?);
+                text.push('\n');
+                continue;
+            }
             let port = self.port_named(&record.name.text);
             let value = match (record.table, name, port) {
                 (Table::Interface, "ofport", Some(port)) => port.of_port.0.to_string(),

@@ -36,9 +36,19 @@ impl Switch {
             Table::Port | Table::Interface => {
                 planned.or_else(|| self.port_named(name).map(|port| port.spec()))
             }
-            Table::OpenVSwitch | Table::Bridge | Table::FlowTable | Table::Datapath => None,
+            Table::OpenVSwitch | Table::Bridge | Table::FlowTable | Table::Datapath | Table::Mirror => None,
         };
-        let held = spec.as_ref().and_then(|spec| held(spec, record.table, column));
+        let held = match (record.table, column.name) {
+            (Table::Bridge, "mirrors") => {
+                let bridge = self.ofproto().bridge_named(name);
+                let names = bridge
+                    .iter()
+                    .flat_map(|bridge| bridge.mirrors())
+                    .map(|mirror| Atom::Str(mirror.name.clone()));
+                Some(Datum::Set(names.collect()))
+            }
+            _ => spec.as_ref().and_then(|spec| held(spec, record.table, column)),
+        };
         let Some(mut datum) = held else {
             let (verb, table) = (if change == Change::Add { "add" } else { "remove" }, record.table.name());
             return Err(refused(format!(

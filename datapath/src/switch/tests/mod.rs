@@ -130,14 +130,22 @@ fn a_flow_that_is_narrower_than_need_be_stays() {
 }
 
 #[test]
-fn tags_of_another_type_have_a_flow_of_their_own() {
+fn tags_of_another_type_share_a_flow_that_revalidation_keeps() {
     let (mut switch, [p1, ..]) = learning_switch();
+    let rule = |switch: &mut Switch, command, rule: &str| {
+        switch.command(Time::ZERO, &["ovs-ofctl", command, "br0", rule]).unwrap();
+    };
+    rule(&mut switch, "add-flow", "vlan_tci=0x1014,actions=drop");
     for kind in [[0x81, 0], [0x88, 0xa8]] {
         let mut tagged = frame(1, 2);
         tagged.splice(12..12, [kind[0], kind[1], 0, 20]);
         send(&mut switch, p1, &tagged, Time::ZERO);
     }
-    assert_eq!(switch.datapath().flows().len(), 2);
+    assert_eq!(switch.datapath().flows().len(), 1);
+    // Rewriting the tag looks at its type, too.
+    rule(&mut switch, "mod-flows", "vlan_tci=0x1014,actions=mod_vlan_pcp:5,output:2");
+    switch.settle(Time::ZERO, &mut Off);
+    assert_eq!(switch.datapath().flows().len(), 1);
 }
 
 #[test]

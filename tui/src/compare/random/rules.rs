@@ -160,6 +160,9 @@ pub fn write(chance: &mut Chance, draft: &mut Draft) {
     for _ in 0..chance.within(3, 24) {
         lines.extend(rule(chance, groups));
     }
+    if chance.one_in(5) {
+        lines.push(mirror(chance));
+    }
     draft.commands(&lines);
     let mut met: Vec<(String, String)> = Vec::new();
     for _ in 0..chance.within(8, 30) {
@@ -175,6 +178,26 @@ pub fn write(chance: &mut Chance, draft: &mut Draft) {
         draft.frame(&port, &frame);
         met.push((port, frame));
     }
+}
+
+/// A mirror to p4, or into a VLAN.
+fn mirror(chance: &mut Chance) -> String {
+    let select = [
+        "select_all=true",
+        "select-src-port=@p1",
+        "select-dst-port=@p2",
+        "select-src-port=@p1,@p2 select-dst-port=@p1",
+        "select_all=true select_vlan=10",
+        "select_all=true select_vlan=0,20",
+        "select_all=true snaplen=40",
+    ];
+    let output = ["output-port=@p4", "output-port=@p4", "output-vlan=20"];
+    format!(
+        "ovs-vsctl -- --id=@p1 get Port p1 -- --id=@p2 get Port p2 -- --id=@p4 get Port p4 \
+         -- --id=@m create Mirror name=m {} {} -- set Bridge br0 mirrors=@m",
+        chance.pick(&select),
+        chance.pick(&output)
+    )
 }
 
 fn port_columns(chance: &mut Chance) -> String {
