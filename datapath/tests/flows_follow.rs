@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use datapath::flow::{ExtractConfig, Flow};
-use datapath::openflow::ofproto::TraceOptions;
+use datapath::openflow::ofproto::TraceInput;
 use datapath::packet::{Batch, Packet};
 use datapath::switch::{DumpOptions, Switch};
 use datapath::trace::Off;
@@ -240,10 +240,12 @@ impl World {
 
     /// Actions that translating this key afresh gives, changing nothing; `None` if its recirculation is over.
     fn afresh(&self, key: &Flow) -> Option<String> {
-        let options = TraceOptions { names: true, side_effects: false };
-        match self.switch.clone().ofproto_mut().trace(key, options, self.now) {
-            Ok(text) => {
-                let found = text.lines().rev().find_map(|line| line.strip_prefix("Datapath actions: "));
+        let input = TraceInput { names: true, ..TraceInput::of(key) };
+        match self.switch.clone().ofproto_mut().trace(&input, self.now) {
+            Ok(traced) => {
+                // Those of the first pass, which is the flow's.
+                let mut lines = traced.text.lines();
+                let found = lines.find_map(|line| line.strip_prefix("Datapath actions: "));
                 found.map(without_ids)
             }
             Err(error) => {
