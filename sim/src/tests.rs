@@ -582,3 +582,27 @@ ovs = "ovs-appctl revalidator/purge"
     let flow = |what: &str| told.iter().filter(|line| line.starts_with(what)).count();
     assert_eq!((flow("flow 0 installed"), flow("flow 0 changed"), flow("flow 0 removed, purged")), (1, 1, 1));
 }
+
+#[test]
+fn connections_are_in_the_report() {
+    let report = run(r#"
+stop-at = "1s"
+[switch.s1]
+port.1 = {}
+port.2 = {}
+flows = "in_port=1,ip,actions=ct(commit,zone=4),2"
+[[step]]
+send.on = "s1:1"
+send.frame = "eth 02:00:00:00:00:01 > 02:00:00:00:00:02 / ipv4 10.0.0.1 > 10.0.0.2 / udp 1..50 > 2"
+"#);
+    let found = &json(&report)["switches"]["s1"]["connections"];
+    assert_eq!(found.as_array().map(Vec::len), Some(50));
+    assert_eq!(
+        found[0],
+        "udp,orig=(src=10.0.0.1,dst=10.0.0.2,sport=1,dport=2),reply=(src=10.0.0.2,dst=10.0.0.1,sport=2,dport=1),\
+         zone=4,timeout=59"
+    );
+    let shown = report.text();
+    assert!(shown.contains("    connections: 50\n      udp,orig="), "{shown}");
+    assert!(shown.contains("      and 10 more; --format json has all\n"), "{shown}");
+}

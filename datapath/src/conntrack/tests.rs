@@ -391,3 +391,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_was_seen_of_the_connection_is_told() {
+    let mut ct = Conntrack::new(7);
+    let mut seen = |action: &Ct, ms| ct.track(&mut udp(C, S), action, at(ms)).unwrap();
+    assert_eq!(seen(&look(), 0), ConnSeen::None);
+    assert_eq!(seen(&commit(), 0), ConnSeen::Begun);
+    assert_eq!(seen(&look(), 1000), ConnSeen::Found);
+    assert_eq!(seen(&look(), 70_000), ConnSeen::Expired);
+    assert_eq!(seen(&commit(), 70_000), ConnSeen::Renewed);
+    assert_eq!(ct.run(at(70_000)), 1, "the one that was over is swept");
+    // Answers begin it anew if the direction is forced.
+    let force = Ct { force: true, ..commit() };
+    assert_eq!(ct.track(&mut udp(S, C), &force, at(70_001)).unwrap(), ConnSeen::Renewed);
+}

@@ -365,6 +365,12 @@ impl SwitchNode {
         }
     }
 
+    /// The connections that are not over, a line each, as `dpctl/dump-conntrack -s` prints them.
+    pub fn connections(&self, now: Time) -> Vec<String> {
+        let conns = self.switch.datapath().conntrack().conns(now);
+        conns.into_iter().map(|conn| conn.text(false, true, now)).collect()
+    }
+
     /// How many flows were changed, and removed for which reason.
     pub fn fates(&self) -> FateCounts {
         *self.switch.flow_life().counts()

@@ -71,6 +71,7 @@ struct Switch<'a> {
     queued: u64,
     flows: Vec<Flow<'a>>,
     past_flows: Vec<Past<'a>>,
+    connections: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -215,6 +216,7 @@ fn switch(switch: &SwitchReport) -> Switch<'_> {
         queued: counters.queued,
         flows: flows.collect(),
         past_flows: past.collect(),
+        connections: &switch.tracked,
     }
 }
 

@@ -126,6 +126,8 @@ pub struct SwitchReport {
     pub counters: SwitchCounters,
     /// Datapath flows.
     pub flows: Vec<FlowInfo>,
+    /// Connections that its datapath tracks at the end, a line each.
+    pub tracked: Vec<String>,
     /// What became of others, oldest first, as far as it is kept.
     pub past_flows: Vec<PastFlow>,
 }
@@ -289,6 +291,7 @@ fn switches(world: &World) -> Vec<SwitchReport> {
         ports: world.ports_of(&name),
         counters: world.counters_of(&name),
         flows: world.flows_of(&name),
+        tracked: world.connections_of(&name),
         past_flows: world.past_flows_of(&name),
         name,
     };

@@ -136,7 +136,21 @@ fn write_switch(out: &mut String, switch: &SwitchReport) -> std::fmt::Result {
     if switch.flows.len() > MAX_FLOWS {
         writeln!(out, "      and {} more; --format json has all", switch.flows.len() - MAX_FLOWS)?;
     }
-    write_past(out, switch)
+    write_past(out, switch)?;
+    write_connections(out, &switch.tracked)
+}
+
+fn write_connections(out: &mut String, tracked: &[String]) -> std::fmt::Result {
+    if !tracked.is_empty() {
+        writeln!(out, "    connections: {}", tracked.len())?;
+    }
+    for line in tracked.iter().take(MAX_FLOWS) {
+        writeln!(out, "      {line}")?;
+    }
+    if tracked.len() > MAX_FLOWS {
+        writeln!(out, "      and {} more; --format json has all", tracked.len() - MAX_FLOWS)?;
+    }
+    Ok(())
 }
 
 /// What became of flows that are not there any more, or have other actions.

@@ -482,6 +482,13 @@ impl World {
         self.of_bridge(bridge, SwitchNode::past_flows, |past| past.flow.in_port)
     }
 
+    /// The connections that the datapath of a bridge tracks, a line each.
+    pub fn connections_of(&self, bridge: &str) -> Vec<String> {
+        let mut nodes = self.switches.iter().map(|state| &state.node);
+        let found = nodes.find(|node| node.ports().iter().any(|port| port.bridge == bridge));
+        found.map_or_else(Vec::new, |node| node.connections(self.now))
+    }
+
     fn of_bridge<T>(
         &self,
         bridge: &str,
