@@ -191,7 +191,7 @@ fn learning_switch() -> Switch {
         for n in [1, 2] {
             let device = Device::new(&format!("p{n}"), DeviceKind::Dummy, mac(n));
             let (of_port, vlan) = (Some(OfPort(u16::from(n))), vlan.clone());
-            let spec = PortSpec { device, of_port, vlan, protected: false, options: Default::default() };
+            let spec = PortSpec { of_port, vlan, ..PortSpec::new(device) };
             let _added = switch.add_port(bridge, &spec);
         }
     }

@@ -9,6 +9,7 @@ pub mod flow_mod;
 pub mod group;
 pub(crate) mod headers;
 pub mod mac_learning;
+pub mod mcast_snooping;
 pub mod ofproto;
 pub mod protocol;
 pub mod recirc;

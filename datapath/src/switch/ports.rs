@@ -9,6 +9,7 @@ use super::Switch;
 use super::device::{Device, DeviceKind, choose_port_number};
 use crate::flow::text::PortNames;
 use crate::openflow::bridge::{self, BridgeId, FailMode, VlanConfig};
+use crate::openflow::mcast_snooping::PortSnooping;
 use crate::openflow::ofproto::ConfigError;
 use crate::pipeline::{PortConfig, PortError, PortStats};
 use crate::trace::Off;
@@ -67,6 +68,8 @@ pub struct PortSpec {
     pub vlan: VlanConfig,
     /// `protected`.
     pub protected: bool,
+    /// What it gets where the bridge snoops on multicast groups.
+    pub snooping: PortSnooping,
     /// `options` of OVS's `Interface`, as given.
     pub options: BTreeMap<String, String>,
 }
@@ -79,6 +82,7 @@ impl PortSpec {
             of_port: None,
             vlan: VlanConfig::default(),
             protected: false,
+            snooping: PortSnooping::default(),
             options: BTreeMap::new(),
         }
     }
@@ -102,6 +106,8 @@ pub struct SwitchPort {
     pub vlan: VlanConfig,
     /// `protected`.
     pub protected: bool,
+    /// What it gets where the bridge snoops on multicast groups.
+    pub snooping: PortSnooping,
     /// `options` of OVS's `Interface`, as given.
     pub options: BTreeMap<String, String>,
 }
@@ -117,6 +123,7 @@ impl SwitchPort {
             wanted: spec.of_port,
             vlan: spec.vlan.clone(),
             protected: spec.protected,
+            snooping: spec.snooping,
             options: spec.options.clone(),
         }
     }
@@ -128,6 +135,7 @@ impl SwitchPort {
             of_port: self.wanted,
             vlan: self.vlan.clone(),
             protected: self.protected,
+            snooping: self.snooping,
             options: self.options.clone(),
         }
     }
@@ -225,6 +233,7 @@ impl Switch {
                 mac: spec.device.mac,
                 vlan: spec.vlan.clone(),
                 protected: spec.protected,
+                snooping: spec.snooping,
             },
         )?;
         let port = SwitchPort { no, ..SwitchPort::new(bridge, of_port, spec) };
@@ -331,6 +340,7 @@ impl Switch {
             port.wanted = spec.of_port;
             port.vlan = spec.vlan.clone();
             port.protected = spec.protected;
+            port.snooping = spec.snooping;
             port.options = spec.options.clone();
         }
     }

@@ -94,7 +94,7 @@ impl Switch {
 
     /// Remembers since when datapath flows may be wrong, if something changed.
     pub(super) fn note_changes(&mut self, now: Time) {
-        self.revalidator.note_changes(self.of.take_changes(), now);
+        self.revalidator.note_changes(self.of.take_changes(now), now);
     }
 
     /// Revalidates if something changed and it is affordable or due.

@@ -31,6 +31,7 @@ impl Switch {
                 mac: spec.device.mac,
                 vlan: spec.vlan.clone(),
                 protected: spec.protected,
+                snooping: spec.snooping,
             },
         )?;
         self.ensure_listener(no, kind)?;

@@ -224,11 +224,9 @@ impl SwitchNode {
         device.rx_l4 = config.rx_l4_csum;
         device.rx_tso_segsz = config.rx_tso;
         let spec = PortSpec {
-            device,
             of_port: config.number.map(OfPort),
             vlan: vlan_config(config),
-            protected: false,
-            options: Default::default(),
+            ..PortSpec::new(device)
         };
         let (given, _) = self.switch.add_port(bridge, &spec).map_err(|error| error.to_string())?;
         match config.number {

@@ -25,6 +25,7 @@ pub use table::{FlowChange, RuleFilter, RuleStats, Table, TableConfig, TableMiss
 pub use vlan::{PriorityTags, VlanConfig, VlanMode};
 
 use super::classifier::RuleId;
+use super::mcast_snooping::{PortSnooping, SnoopingConfig};
 use super::tunnel::TunTable;
 use crate::types::{OfPort, PortNo, TableId};
 
@@ -90,6 +91,10 @@ pub struct Bridge {
     pub fail_mode: FailMode,
     /// Whether NORMAL forwards packets to reserved addresses (`other_config:forward-bpdu`).
     pub forward_bpdu: bool,
+    /// Whether it snoops on multicast groups (`mcast_snooping_enable`).
+    pub snoops: bool,
+    /// How it does.
+    pub snooping: SnoopingConfig,
     /// What tables see of fragments.
     pub fragments: FragmentHandling,
     /// Which GENEVE options `tun_metadata` fields stand for.
@@ -115,6 +120,8 @@ impl Bridge {
             name: name.to_owned(),
             fail_mode,
             forward_bpdu: false,
+            snoops: false,
+            snooping: SnoopingConfig::default(),
             fragments: FragmentHandling::default(),
             tables: BTreeMap::new(),
             rules: BTreeMap::new(),
@@ -215,6 +222,7 @@ impl Bridge {
                 ports: vec![of_port],
                 vlans,
                 protected: spec.protected,
+                snooping: spec.snooping,
             },
         );
         let port = Port {
@@ -253,6 +261,17 @@ impl Bridge {
         }
         bundle.vlans = vlans;
         bundle.protected = protected;
+        Some(bundle.id)
+    }
+
+    /// Changes what the bundle that a port is in gets where the bridge snoops; returns the bundle.
+    pub(in crate::openflow) fn set_snooping(
+        &mut self,
+        port: OfPort,
+        config: PortSnooping,
+    ) -> Option<BundleId> {
+        let bundle = self.bundles.get_mut(&self.ports.get(&port)?.bundle)?;
+        bundle.snooping = config;
         Some(bundle.id)
     }
 

@@ -4,6 +4,7 @@
 
 use super::BridgeId;
 use super::vlan::{VlanConfig, Vlans};
+use crate::openflow::mcast_snooping::PortSnooping;
 use crate::openflow::tunnel::TunnelConfig;
 use crate::types::{MacAddr, OfPort, PortNo};
 
@@ -78,6 +79,8 @@ pub struct Bundle {
     pub vlans: Vlans,
     /// `protected`: two such ports do not reach each other.
     pub protected: bool,
+    /// What it gets where the bridge snoops.
+    pub snooping: PortSnooping,
 }
 
 /// A port to add.
@@ -97,4 +100,6 @@ pub struct PortSpec {
     pub vlan: VlanConfig,
     /// `protected`.
     pub protected: bool,
+    /// What it gets where the bridge snoops.
+    pub snooping: PortSnooping,
 }

@@ -66,6 +66,10 @@ pub enum Verb {
         /// Address.
         mac: Word,
     },
+    /// Print the multicast groups of a bridge, and its routers.
+    MdbShow(Word),
+    /// Forget multicast groups of a bridge; none: of all.
+    MdbFlush(Option<Word>),
     /// Print datapaths, bridges and ports.
     DpifShow,
     /// Print the rules of a bridge as they are kept.
@@ -244,6 +248,8 @@ fn command(args: &mut Args<'_>, name: Word) -> Result<Appctl, ParseError> {
             let what = "a bridge, a VLAN and an address";
             Verb::FdbDel { bridge: args.need(what)?, vlan: args.need(what)?, mac: args.need(what)? }
         }
+        "mdb/show" => Verb::MdbShow(args.need("a bridge")?),
+        "mdb/flush" => Verb::MdbFlush(args.next_word()),
         "dpif/show" => Verb::DpifShow,
         "dpif/dump-flows" => dump_flows(args, true)?,
         "dpif-netdev/pmd-stats-show" | "dpif-netdev/pmd-perf-show" => {

@@ -20,6 +20,8 @@ bitflags! {
         const UNDERLAY = 1 << 5;
         /// Timeout policies of connection tracking.
         const POLICIES = 1 << 6;
+        /// Multicast groups and their routers.
+        const MULTICAST = 1 << 8;
         /// Nothing: a flow is to be looked at again all the same.
         const AGAIN = 1 << 7;
     }
@@ -36,6 +38,7 @@ impl Changes {
             (Self::ADDRESSES, "addresses"),
             (Self::UNDERLAY, "underlay"),
             (Self::POLICIES, "policies"),
+            (Self::MULTICAST, "multicast groups"),
         ]
         .into_iter()
         .filter(move |(kind, _)| self.contains(*kind))

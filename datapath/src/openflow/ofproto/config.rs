@@ -9,12 +9,13 @@ use crate::openflow::bridge::port::PortSpec;
 use crate::openflow::bridge::rule::{RuleError, check_actions};
 use crate::openflow::bridge::table::{FlowContext, RuleFilter, TableConfig};
 use crate::openflow::bridge::{
-    Bridge, BridgeId, BridgeMeter, FailMode, FlowChange, FragmentHandling, GroupError, Mirror, Peer,
-    PortError, PortFlags, VlanConfig,
+    Bridge, BridgeId, BridgeMeter, BundleId, FailMode, FlowChange, FragmentHandling, GroupError, Mirror,
+    Peer, PortError, PortFlags, VlanConfig,
 };
 use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::group::GroupMod;
 use crate::openflow::mac_learning::MacTable;
+use crate::openflow::mcast_snooping::{PortSnooping, SnoopingConfig};
 use crate::openflow::rule_match::Match;
 use crate::openflow::tunnel::{TunTable, TunTableError};
 use crate::openflow::{OfAction, classifier::PrefixField};
@@ -86,6 +87,7 @@ impl Ofproto {
             self.rule_stats.remove(&rule.id);
         }
         self.learning.tables.remove(&id);
+        self.learning.snooping.remove(&id);
         self.table_stats.retain(|(of, _), _| *of != id);
         self.group_stats.retain(|(of, _), _| *of != id);
         self.patch_stats.retain(|(of, _), _| *of != id);
@@ -142,6 +144,56 @@ impl Ofproto {
             .retain(|(of, name), _| *of != id || mirrors.iter().any(|mirror| mirror.name == *name));
         self.bridge_mut(id)?.set_mirrors(mirrors);
         Ok(())
+    }
+
+    /// Changes whether a bridge snoops on multicast groups, and how. What it knew is forgotten when it stops.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoBridge`].
+    pub fn set_snooping(
+        &mut self,
+        id: BridgeId,
+        snoops: bool,
+        config: &SnoopingConfig,
+    ) -> Result<(), ConfigError> {
+        let bridge = self.bridge_mut(id)?;
+        (bridge.snoops, bridge.snooping) = (snoops, *config);
+        let ports: Vec<_> = bridge.bundles().map(|bundle| (bundle.id, bundle.snooping)).collect();
+        if snoops {
+            let table = self.learning.snooping.entry(id).or_default();
+            table.configure(config);
+            ports.into_iter().for_each(|(port, config)| table.configure_port(port, config));
+        } else {
+            self.learning.snooping.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Changes what a port gets where its bridge snoops.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such bridge or port.
+    pub fn set_port_snooping(
+        &mut self,
+        id: BridgeId,
+        port: OfPort,
+        config: PortSnooping,
+    ) -> Result<(), ConfigError> {
+        let bundle = self.bridge_mut(id)?.set_snooping(port, config).ok_or(ConfigError::NoPort(port.0))?;
+        if let Some(table) = self.learning.snooping.get_mut(&id) {
+            table.configure_port(bundle, config);
+        }
+        Ok(())
+    }
+
+    /// Forgets what was learned on a bundle that goes, or whose VLANs change.
+    fn forget_bundle(&mut self, id: BridgeId, bundle: BundleId) {
+        if let Some(table) = self.learning.tables.get_mut(&id) {
+            table.flush_port(bundle);
+        }
+        if let Some(table) = self.learning.snooping.get_mut(&id) {
+            table.flush_port(bundle);
+        }
     }
 
     /// Adds a meter, or changes it.
@@ -217,6 +269,7 @@ impl Ofproto {
             }
             (None, _) => {}
         }
+        self.set_port_snooping(id, port, spec.snooping)?;
         Ok(port)
     }
 
@@ -231,9 +284,7 @@ impl Ofproto {
         if let Some(odp_port) = odp_port {
             self.by_port.remove(&odp_port);
         }
-        if let Some(table) = self.learning.tables.get_mut(&id) {
-            table.flush_port(bundle);
-        }
+        self.forget_bundle(id, bundle);
         self.patch_stats.remove(&(id, port));
         Ok(())
     }
@@ -281,8 +332,10 @@ impl Ofproto {
         let bridge = self.bridge_mut(id)?;
         bridge.port(port).ok_or(ConfigError::NoPort(port.0))?;
         let changed = bridge.set_vlans(port, config, protected);
-        if let (Some(bundle), Some(table)) = (changed, self.learning.tables.get_mut(&id)) {
-            table.flush_port(bundle);
+        let snooping = bridge.bundle_of(port).map(|bundle| bundle.snooping).unwrap_or_default();
+        if let Some(bundle) = changed {
+            self.forget_bundle(id, bundle);
+            self.set_port_snooping(id, port, snooping)?;
         }
         Ok(())
     }

@@ -6,10 +6,11 @@ use crate::flow::{Flow, VLAN_CFI};
 use crate::openflow::action::OfAction;
 use crate::openflow::bridge::rule::{Rule, RuleError, check_actions};
 use crate::openflow::bridge::{BridgeId, RuleStats};
-use crate::openflow::headers::ethertype;
+use crate::openflow::headers::{ethertype, ip_proto, is_ip_proto};
 use crate::openflow::xlate::{
     Cached, XlateIn, XlateOut, clear_non_packet_fields, require_no_vlan, translate,
 };
+use crate::packet::Packet;
 use crate::pipeline::{Install, Upcall, UpcallKind, UpcallReply, UpcallRequest};
 use crate::stats::DropReason;
 use crate::trace::{FlowId, RemoveWhy};
@@ -105,13 +106,21 @@ impl Ofproto {
         }
     }
 
-    fn translate_key(&mut self, at: (BridgeId, OfPort), key: &Flow, now: Time, may_learn: bool) -> XlateOut {
-        let (bridges, tunnels, effects) = self.effects(may_learn, false);
+    /// Translates a key; a packet with it, if there is one, is learned from.
+    fn translate_key(
+        &mut self,
+        at: (BridgeId, OfPort),
+        key: &Flow,
+        packet: Option<&Packet>,
+        now: Time,
+    ) -> XlateOut {
+        let (bridges, tunnels, effects) = self.effects(packet.is_some(), false);
         let input = XlateIn {
             bridges,
             tunnels,
             bridge: at.0,
             key,
+            packet,
             in_port: at.1,
             now,
             actions: None,
@@ -131,7 +140,7 @@ impl Ofproto {
 
     fn miss(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason> {
         let at = self.locate(request.key).ok_or(DropReason::UpcallError)?;
-        let out = self.translate_key(at, request.key, request.now, true);
+        let out = self.translate_key(at, request.key, Some(request.packet), request.now);
         let credit = Credit {
             packets: 1,
             bytes: request.packet.len() as u64,
@@ -159,7 +168,7 @@ impl Ofproto {
     /// A packet of a flow whose packets all go through here.
     fn slow_path(&mut self, request: &UpcallRequest<'_>) -> Result<UpcallReply, DropReason> {
         let at = self.locate(request.key).ok_or(DropReason::UpcallError)?;
-        let out = self.translate_key(at, request.key, request.now, true);
+        let out = self.translate_key(at, request.key, Some(request.packet), request.now);
         self.learn_all(&out.cache, request.now);
         out.recircs.iter().for_each(|&id| self.recircs.release(id, request.now));
         Ok(UpcallReply { execute: out.actions.into(), install: None, inject: self.take_injections() })
@@ -220,6 +229,7 @@ impl Ofproto {
             tunnels,
             bridge,
             key,
+            packet: None,
             in_port,
             now,
             actions: Some(actions),
@@ -355,7 +365,11 @@ impl Ofproto {
         if !self.keeps_two_tags {
             key.vlans[1] = Default::default();
         }
-        let out = self.translate_key(at, &key, now, false);
+        if is_ip_proto(&key, ip_proto::IGMP, None) {
+            // Text of a datapath flow has no place for what an IGMP message says.
+            (key.tp_src, key.tp_dst, key.igmp_group_ip4) = Default::default();
+        }
+        let out = self.translate_key(at, &key, None, now);
         let tag_is_open = self.flows.get(&flow).is_some_and(|info| info.tag_is_open);
         let wanted = packet_mask(&out.mask);
         let mut mask = *mask;
@@ -411,6 +425,11 @@ impl Ofproto {
                 self.changes |= Changes::ADDRESSES;
             }
         }
+        for table in self.learning.snooping.values_mut() {
+            if table.run(now) {
+                self.changes |= Changes::MULTICAST;
+            }
+        }
         let mut expired = Vec::new();
         for (&id, bridge) in &mut self.bridges {
             let found = bridge.expired_rules(&self.rule_stats, now);
@@ -430,8 +449,13 @@ impl Ofproto {
     /// When [`Self::run`] has something to do next, unless packets put that off.
     pub fn next_wakeup(&self) -> Option<Time> {
         let macs = self.learning.tables.values().filter_map(|table| table.next_wakeup());
+        let groups = self.learning.snooping.values().filter_map(|table| table.next_wakeup());
         let rules = self.bridges.values().filter_map(|bridge| bridge.next_expiry(&self.rule_stats));
-        macs.chain(rules).chain(self.neighbors.next_wakeup()).chain(self.zones().next_wakeup()).min()
+        macs.chain(groups)
+            .chain(rules)
+            .chain(self.neighbors.next_wakeup())
+            .chain(self.zones().next_wakeup())
+            .min()
     }
 }
 

@@ -29,6 +29,7 @@ use super::bridge::table::RuleStatsMap;
 use super::bridge::{Bridge, BridgeId, BundleId, RuleStats};
 use super::classifier::RuleId;
 use super::mac_learning::{Learned, MacSource, MacTable};
+use super::mcast_snooping::SnoopingTable;
 use super::recirc::RecircPool;
 use super::tunnel::Tunnels;
 use super::tunnel::neighbor::Neighbors;
@@ -42,6 +43,8 @@ use crate::types::{MacAddr, OfPort, PortNo, RecircId, TableId, Time};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learning {
     tables: BTreeMap<BridgeId, MacTable>,
+    /// Of bridges that snoop.
+    snooping: BTreeMap<BridgeId, SnoopingTable>,
 }
 
 impl Learning {
@@ -57,6 +60,14 @@ impl Learning {
         if let Some(table) = self.tables.get_mut(&bridge) {
             table.confirm(source, used, now);
         }
+    }
+
+    pub(crate) fn snooping(&self, bridge: BridgeId) -> Option<&SnoopingTable> {
+        self.snooping.get(&bridge)
+    }
+
+    pub(crate) fn snooping_mut(&mut self, bridge: BridgeId) -> Option<&mut SnoopingTable> {
+        self.snooping.get_mut(&bridge)
     }
 }
 
@@ -174,6 +185,16 @@ impl Ofproto {
         self.learning.tables.get_mut(&bridge)
     }
 
+    /// The multicast groups of a bridge, if it snoops.
+    pub fn snooping(&self, bridge: BridgeId) -> Option<&SnoopingTable> {
+        self.learning.snooping(bridge)
+    }
+
+    /// The same, to change.
+    pub fn snooping_mut(&mut self, bridge: BridgeId) -> Option<&mut SnoopingTable> {
+        self.learning.snooping_mut(bridge)
+    }
+
     /// What a rule saw so far.
     pub fn rule_stats(&self, rule: RuleId) -> RuleStats {
         self.rule_stats.get(&rule).copied().unwrap_or_default()
@@ -215,10 +236,14 @@ impl Ofproto {
     }
 
     /// Why datapath flows may be wrong since the last call: what changed.
-    pub fn take_changes(&mut self) -> Changes {
-        let learned = self.learning.tables.values_mut().fold(false, |any, table| any | table.take_changed());
+    pub fn take_changes(&mut self, now: Time) -> Changes {
+        let Learning { tables, snooping } = &mut self.learning;
+        let learned = tables.values_mut().fold(false, |any, table| any | table.take_changed());
+        // A group that nobody wants any more goes at once, as OVS's main loop runs after each packet.
+        let snooped = snooping.values_mut().fold(false, |any, table| any | table.run(now));
         let mut changes = std::mem::take(&mut self.changes);
         changes.set(Changes::ADDRESSES, learned || changes.contains(Changes::ADDRESSES));
+        changes.set(Changes::MULTICAST, snooped || changes.contains(Changes::MULTICAST));
         if self.neighbors.take_changed() {
             changes |= Changes::UNDERLAY;
         }

@@ -45,6 +45,7 @@ impl Ofproto {
             tunnels,
             bridge,
             key: &key,
+            packet: Some(&packet),
             in_port: port,
             now,
             actions: Some(&actions),

@@ -16,6 +16,7 @@ use crate::openflow::bridge::{Bridge, BridgeId};
 use crate::openflow::rule_match::Match;
 use crate::openflow::text::{Names, conntrack_state_text, match_to_text};
 use crate::openflow::xlate::{Fork, PortsOf, XlateIn, XlateOut, XlateTrace, translate};
+use crate::packet::Packet;
 use crate::types::{OfPort, PortNo, RecircId, TableId, Time};
 
 /// Packets that come back from the connection tracker and are followed, at most.
@@ -32,8 +33,8 @@ pub struct TraceInput<'a> {
     pub at: Option<(BridgeId, OfPort)>,
     /// Ports by name.
     pub names: bool,
-    /// There is a packet, not a key only: addresses are learned, rules made, as if it had come.
-    pub side_effects: bool,
+    /// The packet, if there is not a key only: addresses are learned, rules made, as if it had come.
+    pub packet: Option<&'a Packet>,
     /// Carried out in place of those of a rule.
     pub actions: Option<&'a [OfAction]>,
     /// Connection states with which packets come back from the tracker, in order.
@@ -43,7 +44,7 @@ pub struct TraceInput<'a> {
 impl<'a> TraceInput<'a> {
     /// A trace of a key, without side effects, that tells ports by number.
     pub const fn of(key: &'a Flow) -> Self {
-        Self { key, at: None, names: false, side_effects: false, actions: None, ct_next: &[] }
+        Self { key, at: None, names: false, packet: None, actions: None, ct_next: &[] }
     }
 }
 
@@ -169,7 +170,8 @@ impl Tracing<'_> {
 
     /// One way through the tables.
     fn pass(&mut self, (bridge, port): (BridgeId, OfPort), key: &Flow) {
-        let TraceInput { names, side_effects, actions, .. } = *self.input;
+        let TraceInput { names, packet, actions, .. } = *self.input;
+        let side_effects = packet.is_some();
         let mut story = XlateTrace::new(names);
         let (bridges, tunnels, effects) = self.of.effects(side_effects, !side_effects);
         let input = XlateIn {
@@ -177,6 +179,7 @@ impl Tracing<'_> {
             tunnels,
             bridge,
             key,
+            packet,
             in_port: port,
             now: self.now,
             actions,

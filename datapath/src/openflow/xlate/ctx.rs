@@ -21,6 +21,7 @@ use crate::openflow::tunnel::Tunnels;
 use crate::openflow::tunnel::neighbor::Neighbors;
 use crate::openflow::tunnel::request::NeighborRequest;
 use crate::openflow::zones::ZonePolicies;
+use crate::packet::Packet;
 use crate::types::{OfPort, RecircId, TableId, Time};
 
 /// Nested resubmits to the same or an earlier table, groups and patch ports (OVS `MAX_DEPTH`).
@@ -120,6 +121,8 @@ pub(super) struct Ctx<'a, 'e> {
     /// In how many tunnels the packet is that is looked at.
     pub(super) outside: u32,
     pub(super) effects: Effects<'e>,
+    /// The packet as it came, if there is one.
+    pub(super) packet: Option<&'a Packet>,
     pub(super) trace: Option<&'e mut XlateTrace>,
     pub(super) now: Time,
     /// Bridge that the packet is in.

@@ -15,6 +15,7 @@ mod hash;
 mod learn;
 mod mirror;
 mod mpls;
+mod multicast;
 mod multipath;
 mod normal;
 mod output;
@@ -47,6 +48,7 @@ use super::tunnel::request::NeighborRequest;
 use super::tunnel::{Tunnels, destination, process_ecn};
 use crate::action::Action;
 use crate::flow::{Flow, TNL_F_UDPIF};
+use crate::packet::Packet;
 use crate::types::{OfPort, RecircId, TableId, Time};
 
 /// The slow path's reason "an action that the datapath does not have" (OVS `SLOW_ACTION`).
@@ -202,6 +204,8 @@ pub(crate) struct XlateIn<'a> {
     pub(crate) bridge: BridgeId,
     /// Key, with a datapath port number or whatever else in `in_port`.
     pub(crate) key: &'a Flow,
+    /// The packet, if there is one.
+    pub(crate) packet: Option<&'a Packet>,
     pub(crate) in_port: OfPort,
     pub(crate) now: Time,
     /// Carried out in place of those of a rule.
@@ -271,6 +275,7 @@ pub(crate) fn translate(
         snaplen: 0,
         outside: 0,
         effects,
+        packet: input.packet,
         trace,
         now: input.now,
         bridge,

@@ -65,6 +65,9 @@ impl Ctx<'_, '_> {
             self.learn(bundle, vlan, is_gratuitous_arp);
         }
         let in_id = in_bundle.map(|bundle| bundle.id);
+        if self.is_snooped() {
+            return self.multicast(in_bundle, &tags, last);
+        }
         match self.effects.learning.lookup(self.bridge.id, self.flow.dl_dst, vlan) {
             Some(known) => self.forward(known, in_id, &tags, last),
             None => {
@@ -107,7 +110,7 @@ impl Ctx<'_, '_> {
         }
     }
 
-    fn flood_vlan(&mut self, in_id: Option<BundleId>, tags: &Tags, last: bool) {
+    pub(super) fn flood_vlan(&mut self, in_id: Option<BundleId>, tags: &Tags, last: bool) {
         let bridge = self.bridge;
         let wanted = |bundle: &&Bundle| {
             Some(bundle.id) != in_id

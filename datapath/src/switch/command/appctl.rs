@@ -23,6 +23,8 @@ impl Switch {
             Verb::FdbStatsClear(bridge) => self.fdb_stats_clear(bridge.as_ref()),
             Verb::FdbAdd { bridge, port, vlan, mac } => self.fdb_add((bridge, port), (vlan, mac), now),
             Verb::FdbDel { bridge, vlan, mac } => self.fdb_del(bridge, vlan, mac),
+            Verb::MdbShow(bridge) => self.mdb_show(bridge, now),
+            Verb::MdbFlush(bridge) => self.mdb_flush(bridge.as_ref()),
             Verb::RevalidatorWait => {
                 self.settle(now, &mut Off);
                 Ok(String::new())

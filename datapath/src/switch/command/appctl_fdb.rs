@@ -150,6 +150,6 @@ impl Switch {
     }
 }
 
-fn port_text(port: OfPort) -> String {
+pub(super) fn port_text(port: OfPort) -> String {
     if port == OfPort::LOCAL { "LOCAL".to_owned() } else { port.0.to_string() }
 }

@@ -6,6 +6,7 @@
 mod appctl;
 mod appctl_dp;
 mod appctl_fdb;
+mod appctl_mdb;
 mod appctl_show;
 mod conntrack;
 mod mirror;

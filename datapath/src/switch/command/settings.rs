@@ -9,6 +9,7 @@ use crate::openflow::bridge::{BridgeId, FailMode, PriorityTags, VlanMode};
 use crate::openflow::command::datum::{Atom, Datum};
 use crate::openflow::command::vsctl::Setting;
 use crate::openflow::mac_learning::{DEFAULT_IDLE_SECS, DEFAULT_MAX_ENTRIES};
+use crate::openflow::mcast_snooping::{PortSnooping, SnoopingConfig};
 use crate::openflow::ofproto::Changes;
 use crate::pipeline::Config;
 use crate::tunnel::TunnelKind;
@@ -40,6 +41,14 @@ pub(super) fn set_port(spec: &mut PortSpec, setting: &Setting) -> Result<(), Com
             } else if !setting.by_key {
                 spec.vlan.priority_tags = PriorityTags::Never;
             }
+            let flag = |key: &str, old: bool| match value.get(key) {
+                Some(text) => text.eq_ignore_ascii_case("true"),
+                None => old && setting.by_key,
+            };
+            spec.snooping = PortSnooping {
+                flood: flag("mcast-snooping-flood", spec.snooping.flood),
+                flood_reports: flag("mcast-snooping-flood-reports", spec.snooping.flood_reports),
+            };
             if let Some(ethertype) = value.get("qinq-ethtype") {
                 spec.vlan.qinq_8021q = ethertype == "802.1q";
             } else if !setting.by_key {
@@ -175,6 +184,12 @@ impl Switch {
                 }
                 self.ofproto_mut().set_changed(Changes::PORTS);
             }
+            "mcast_snooping_enable" => {
+                let bridge = self.ofproto().bridge(id).ok_or_else(|| refused("no such bridge"))?;
+                let config = bridge.snooping;
+                let on = value.as_bool().unwrap_or(false);
+                self.ofproto_mut().set_snooping(id, on, &config).map_err(refused)?;
+            }
             "other_config" => {
                 if let Some(mac) = value.get("hwaddr") {
                     let mac: MacAddr = mac.parse().map_err(refused)?;
@@ -203,6 +218,7 @@ impl Switch {
                     }
                 }
                 self.ofproto_mut().set_changed(Changes::PORTS);
+                self.set_bridge_snooping(id, setting)?;
             }
             "flow_tables" | "ports" | "name" => {
                 return Err(refused(format!(
@@ -213,6 +229,28 @@ impl Switch {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Applies what `other_config` of a bridge says of multicast snooping. 0 stands for a default.
+    fn set_bridge_snooping(&mut self, id: BridgeId, setting: &Setting) -> Result<(), CommandError> {
+        let bridge = self.ofproto().bridge(id).ok_or_else(|| refused("no such bridge"))?;
+        let default = SnoopingConfig::default();
+        let old = if setting.by_key { bridge.snooping } else { default };
+        let (snoops, value) = (bridge.snoops, &setting.value);
+        let number = |key: &str, old: u64, default: u64| match value.get(key) {
+            Some("0") => Ok(default),
+            Some(text) => text.parse().map_err(|_| refused(format!("{key}={text} is not a number"))),
+            None => Ok(old),
+        };
+        let aging_secs = number("mcast-snooping-aging-time", old.aging_secs, default.aging_secs)?;
+        let max_groups =
+            number("mcast-snooping-table-size", old.max_groups as u64, default.max_groups as u64)?;
+        let flood_unregistered = match value.get("mcast-snooping-disable-flood-unregistered") {
+            Some(text) => !text.eq_ignore_ascii_case("true"),
+            None => old.flood_unregistered,
+        };
+        let config = SnoopingConfig { aging_secs, max_groups: max_groups as usize, flood_unregistered };
+        self.ofproto_mut().set_snooping(id, snoops, &config).map_err(refused)
     }
 
     /// Applies a column of `Open_vSwitch`.

@@ -41,7 +41,7 @@ impl Switch {
             key: &start.key,
             at: start.at,
             names: call.names,
-            side_effects: start.packet.is_some(),
+            packet: start.packet.as_ref(),
             actions: actions.as_deref(),
             ct_next: &call.ct_next,
         };

@@ -285,11 +285,14 @@ impl Switch {
         if spec.device.kind != before.device.kind {
             return Err(refused(format!("the type of {name} cannot be changed: delete and add it")));
         }
-        if spec.of_port != before.of_port && spec.of_port.is_some_and(|wanted| wanted != of_port) {
-            return Err(refused(format!("the OpenFlow port of {name} cannot be changed: delete and add it")));
-        }
         self.reconfigure_tunnel(name, &spec).map_err(refused)?;
+        if spec.of_port.is_some_and(|wanted| wanted != of_port) && of_port != OfPort::LOCAL {
+            // As in OVS: rules keep the number they name, whatever port has it then.
+            self.remove_port(name).map_err(refused)?;
+            return self.add_port(bridge, &spec).map(drop).map_err(refused);
+        }
         self.ofproto_mut().set_port_vlans(bridge, of_port, &spec.vlan, spec.protected).map_err(refused)?;
+        self.ofproto_mut().set_port_snooping(bridge, of_port, spec.snooping).map_err(refused)?;
         self.configure_device(name, |device| *device = spec.device.clone()).map_err(refused)?;
         self.remember_spec(name, &spec);
         Ok(())

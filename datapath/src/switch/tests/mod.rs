@@ -1,6 +1,7 @@
 //! The switch as a whole: a learning bridge from first flood to learned, revalidated flows.
 
 mod life;
+mod multicast;
 mod tunnels;
 
 use super::*;
@@ -19,13 +20,7 @@ fn learning_switch() -> (Switch, [PortNo; 3]) {
     let bridge = switch.add_bridge(&spec, Time::ZERO).unwrap();
     let ports = [1u8, 2, 3].map(|n| {
         let device = Device::new(&format!("p{n}"), DeviceKind::Dummy, MacAddr([2, 0, 0, 0, 1, n]));
-        let spec = PortSpec {
-            device,
-            of_port: Some(OfPort(u16::from(n))),
-            vlan: VlanConfig::default(),
-            protected: false,
-            options: Default::default(),
-        };
+        let spec = PortSpec { of_port: Some(OfPort(u16::from(n))), ..PortSpec::new(device) };
         switch.add_port(bridge, &spec).unwrap().1.unwrap()
     });
     (switch, ports)
@@ -182,13 +177,7 @@ fn names_are_unique_and_local_ports_stay() {
     let (mut switch, _) = learning_switch();
     let bridge = switch.bridge_id("br0").unwrap();
     let device = Device::new("p1", DeviceKind::Dummy, MacAddr::ZERO);
-    let spec = PortSpec {
-        device,
-        of_port: None,
-        vlan: VlanConfig::default(),
-        protected: false,
-        options: Default::default(),
-    };
+    let spec = PortSpec::new(device);
     assert!(matches!(switch.add_port(bridge, &spec), Err(SwitchError::NameTaken(_))));
     assert!(matches!(switch.remove_port("br0"), Err(SwitchError::LocalPort(_))));
     switch.remove_port("p1").unwrap();

@@ -21,7 +21,7 @@ fn tunnel_switch(interfaces: &str) -> Switch {
     switch
 }
 
-fn run(switch: &mut Switch, script: &str) -> String {
+pub(super) fn run(switch: &mut Switch, script: &str) -> String {
     let mut out = String::new();
     for line in script.lines() {
         let argv: Vec<&str> = line.split(' ').collect();
@@ -30,13 +30,13 @@ fn run(switch: &mut Switch, script: &str) -> String {
     out
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
+pub(super) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().map(|b| (b as char).to_digit(16).unwrap() as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
 /// Sends a frame, and tells what left by which ports.
-fn pass(switch: &mut Switch, port: &str, frame: &[u8], now: Time) -> Vec<(String, Vec<u8>)> {
+pub(super) fn pass(switch: &mut Switch, port: &str, frame: &[u8], now: Time) -> Vec<(String, Vec<u8>)> {
     let port = switch.port_named(port).unwrap().no.unwrap();
     let mut packet = switch.allocate();
     packet.set_frame(frame);

@@ -110,12 +110,13 @@ fn what_was_learned_may_go_with_its_rule() {
 fn a_trace_learns_nothing() {
     let mut w = world();
     w.line(&format!("actions=learn({LEARN},result_dst=NXM_NX_REG0[0]),output:NXM_NX_REG0[0..15]"));
-    let mut key = Flow::of_packet(&mut Packet::from_frame(&udp(MAC_1, MAC_2)));
+    let mut packet = Packet::from_frame(&udp(MAC_1, MAC_2));
+    let mut key = Flow::of_packet(&mut packet);
     key.in_port = 2;
     let text = w.ofproto.trace(&TraceInput::of(&key), w.now).unwrap().text;
     assert!(text.contains("     >> suppressing side effects, so learn action ignored\n"), "{text}");
     assert!(w.learned().is_empty());
-    let input = TraceInput { side_effects: true, ..TraceInput::of(&key) };
+    let input = TraceInput { packet: Some(&packet), ..TraceInput::of(&key) };
     let text = w.ofproto.trace(&input, w.now).unwrap().text;
     let told = "     -> table=1 vlan_tci=0x0000/0x0fff,dl_dst=50:54:00:00:00:01 priority=32768 cookie=0x7 hard=10 \
                 actions=load:0->NXM_OF_VLAN_TCI[],output:2\n";

@@ -377,7 +377,7 @@ fn fast_failover_follows_links() {
     w.rule(0, 1, &[], vec![OfAction::Group(1)]);
     assert_eq!(w.actions(1, &udp(MAC_1, MAC_2)), [sends(2)]);
     w.ofproto.set_link(w.bridge, OfPort(2), false).unwrap();
-    assert!(!w.ofproto.take_changes().is_empty());
+    assert!(!w.ofproto.take_changes(w.now).is_empty());
     assert_eq!(w.actions(1, &udp(MAC_1, MAC_2)), [sends(3)]);
     w.ofproto.set_link(w.bridge, OfPort(3), false).unwrap();
     assert_eq!(w.actions(1, &udp(MAC_1, MAC_2)), [Action::Drop(0)]);
@@ -471,9 +471,9 @@ fn patch_ports_lead_into_another_bridge() {
 fn flows_are_revalidated_and_credited() {
     let mut w = world();
     w.rule(0, 0, &[], vec![out(OfPort::NORMAL.0)]);
-    w.ofproto.take_changes();
+    w.ofproto.take_changes(w.now);
     w.miss(1, &udp(MAC_1, MAC_2));
-    assert!(!w.ofproto.take_changes().is_empty(), "an address is new");
+    assert!(!w.ofproto.take_changes(w.now).is_empty(), "an address is new");
     let reply = w.miss(2, &udp(MAC_2, MAC_1));
     let Install { mask, actions, ticket } = reply.install.unwrap();
     w.ofproto.settled(ticket, Some(FlowId(1)), w.now);
@@ -507,9 +507,9 @@ fn rules_expire() {
     w.ofproto.flow_mod(w.bridge, &idle, w.now).unwrap();
     assert_eq!(w.ofproto.next_wakeup(), Some(Time::from_millis(6001)));
     assert!(w.ofproto.run(Time::from_millis(6000)).is_empty());
-    w.ofproto.take_changes();
+    w.ofproto.take_changes(w.now);
     assert_eq!(w.ofproto.run(Time::from_millis(6001)).len(), 2);
-    assert!(!w.ofproto.take_changes().is_empty());
+    assert!(!w.ofproto.take_changes(w.now).is_empty());
 }
 
 #[test]
