@@ -14,6 +14,14 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 200);
 const SERVER_PORT: u16 = 8080;
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 254);
 
+/// Timeouts of a zone.
+const POLICIES: [&str; 4] = [
+    "tcp_syn_sent=1 udp_first=1 icmp_first=1",
+    "tcp_established=20 tcp_syn_recv=2 udp_multiple=100 icmp_reply=100",
+    "udp_single=5 tcp_fin_wait=3 tcp_time_wait=1 tcp_close=1",
+    "tcp_close_wait=1 tcp_last_ack=1 tcp_unack=1",
+];
+
 /// What is translated in the first packet of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nat {
@@ -94,7 +102,8 @@ pub fn write(chance: &mut Chance, draft: &mut Draft) {
 }
 
 fn set_up(chance: &mut Chance, nat: Nat) -> Vec<String> {
-    let zone = [String::new(), ",zone=1".to_owned(), ",zone=65535".to_owned()][chance.below(3)].clone();
+    let number = [0, 1, 65535][chance.below(3)];
+    let zone = if number == 0 { String::new() } else { format!(",zone={number}") };
     let undo = if nat == Nat::Nothing { "" } else { ",nat" };
     let exec = [
         "",
@@ -136,6 +145,13 @@ fn set_up(chance: &mut Chance, nat: Nat) -> Vec<String> {
         rules.push("table=2,priority=2,tcp,ct_state=+trk-new,actions=output:2".to_owned());
     }
     let mut lines = bridge("br0", MAC, &[1, 2, 3, 4], |_| String::new());
+    if chance.one_in(3) {
+        let policy = chance.pick(&POLICIES);
+        lines.push(
+            "ovs-vsctl -- --id=@m create Datapath datapath_version=0 -- set Open_vSwitch . datapaths:dummy=@m".to_owned(),
+        );
+        lines.push(format!("ovs-vsctl add-zone-tp dummy zone={number} {policy}"));
+    }
     lines.extend(rules.iter().map(|rule| format!("ovs-ofctl add-flow br0 '{rule}'")));
     lines
 }
