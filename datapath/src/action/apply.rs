@@ -29,6 +29,10 @@ pub fn apply(packet: &mut Packet, action: &Action) -> Result<(), Failed> {
             packet.pop_mpls(*ethertype);
             Ok(())
         }
+        Action::AddMpls { ethertype, lse } => {
+            packet.add_mpls(*ethertype, *lse);
+            Ok(())
+        }
         Action::PushEth { dst, src } => packet.push_eth(*dst, *src),
         Action::PopEth => packet.pop_eth(),
         Action::PushNsh(nsh) => packet.push_nsh(&nsh.header, &nsh.md2),
@@ -48,7 +52,6 @@ pub fn apply(packet: &mut Packet, action: &Action) -> Result<(), Failed> {
         | Action::TnlPop(_)
         | Action::LbOutput(_)
         | Action::Drop(_)
-        | Action::AddMpls { .. }
         | Action::DecTtl(_)
         | Action::Psample { .. } => return Err(Failed),
     }

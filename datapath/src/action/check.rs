@@ -45,6 +45,7 @@ fn check_at(actions: &[Action], depth: u8) -> Result<(), Unsupported> {
             | Action::PopVlan
             | Action::PushMpls { .. }
             | Action::PopMpls(_)
+            | Action::AddMpls { .. }
             | Action::Hash(_)
             | Action::Recirc(_)
             | Action::CtClear
@@ -66,7 +67,6 @@ fn check_at(actions: &[Action], depth: u8) -> Result<(), Unsupported> {
                 push.layout().ok_or(Unsupported::Headers)?;
             }
             Action::LbOutput(_) => return Err(Unsupported::Action("lb_output")),
-            Action::AddMpls { .. } => return Err(Unsupported::Action("add_mpls")),
             Action::DecTtl(_) => return Err(Unsupported::Action("dec_ttl")),
             Action::Psample { .. } => return Err(Unsupported::Action("psample")),
         }

@@ -106,6 +106,7 @@ pub fn execute<E: Engine>(engine: &mut E, packets: &mut Packets, actions: &[Acti
             | Action::PopVlan
             | Action::PushMpls { .. }
             | Action::PopMpls(_)
+            | Action::AddMpls { .. }
             | Action::PushEth { .. }
             | Action::PopEth
             | Action::PushNsh(_)
@@ -119,7 +120,7 @@ pub fn execute<E: Engine>(engine: &mut E, packets: &mut Packets, actions: &[Acti
                 engine.tnl_pop(packets, *port);
             }),
             // Refused by `check`; a list that was not checked loses its packets rather than an action.
-            Action::LbOutput(_) | Action::AddMpls { .. } | Action::DecTtl(_) | Action::Psample { .. } => {
+            Action::LbOutput(_) | Action::DecTtl(_) | Action::Psample { .. } => {
                 return discard_all(engine, packets, DropReason::BadAction);
             }
         }

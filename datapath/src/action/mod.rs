@@ -110,7 +110,7 @@ pub enum Action {
     LbOutput(u32),
     /// Drop, with a reason code (OVS `enum xlate_error`).
     Drop(u32),
-    /// Push an MPLS label stack entry in front of the Ethernet header or behind it. Of the kernel datapath only.
+    /// Push an MPLS label stack entry in front of the whole packet, an Ethernet header included.
     AddMpls {
         /// Ethernet type, 0x8847 or 0x8848.
         ethertype: u16,

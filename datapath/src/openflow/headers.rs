@@ -47,6 +47,10 @@ pub(crate) mod packet_type {
     pub(crate) const ETHERNET: u32 = 0;
     /// The namespace whose types are Ethernet types.
     pub(crate) const NS_ETHERTYPE: u32 = 1;
+    /// IPv4 without Ethernet header.
+    pub(crate) const IPV4: u32 = 0x1_0800;
+    /// IPv6 without Ethernet header.
+    pub(crate) const IPV6: u32 = 0x1_86dd;
     /// A network service header.
     pub(crate) const NSH: u32 = 0x1_894f;
     /// MPLS without Ethernet header.

@@ -195,6 +195,17 @@ impl Packet {
         Ok(())
     }
 
+    /// Puts an MPLS label stack entry in front of all there is, an Ethernet header included. If `ethertype` is not one of MPLS,
+    /// does nothing.
+    pub fn add_mpls(&mut self, ethertype: u16, lse: u32) {
+        if !is_mpls(ethertype) {
+            return;
+        }
+        self.push_l2(LSE).copy_from_slice(&lse.to_be_bytes());
+        self.l2_5_ofs = 0;
+        self.packet_type = packet_type(ethertype);
+    }
+
     /// Pops the top label stack entry and sets the Ethernet type to `ethertype`; without a stack, does nothing. What
     /// the receiving device said of checksums and hash was about the labelled packet, and is forgotten.
     pub fn pop_mpls(&mut self, ethertype: u16) {

@@ -172,9 +172,6 @@ pub fn check_actions(actions: &[OfAction]) -> Result<(), RuleError> {
 fn unsupported(action: &OfAction) -> Option<&'static str> {
     match action {
         OfAction::Sample(_) => Some("sample"),
-        OfAction::Encap(_) => Some("encap"),
-        OfAction::Decap(_) => Some("decap"),
-        OfAction::DecNshTtl => Some("dec_nsh_ttl"),
         OfAction::Controller(c) if c.pause => Some("controller(pause)"),
         OfAction::Controller(c) if c.meter_id != 0 => Some("controller(meter_id)"),
         OfAction::Output { .. }
@@ -186,6 +183,9 @@ fn unsupported(action: &OfAction) -> Option<&'static str> {
         | OfAction::SetField(_)
         | OfAction::DeleteField(_)
         | OfAction::SetTunnel { .. }
+        | OfAction::Encap(_)
+        | OfAction::Decap(_)
+        | OfAction::DecNshTtl
         | OfAction::SetVlanVid { .. }
         | OfAction::SetVlanPcp { .. }
         | OfAction::StripVlan { .. }

@@ -74,7 +74,8 @@ fn fields_of_packet(flow: &Flow) -> Flow {
             (mask.ct_nw_src, mask.ct_nw_dst) = (ones.ct_nw_src, ones.ct_nw_dst);
         }
         ethertype::IPV6 => ipv6_fields(flow, &mut mask),
-        ethertype::NSH => mask.nsh = ones.nsh,
+        // As in OVS, where this field alone is looked at.
+        ethertype::NSH if flow.dl_type.get() == ethertype::NSH => mask.nsh = ones.nsh,
         kind if ethertype::is_mpls(kind) => {
             const BOTTOM: u32 = 0x100;
             for (mask, lse) in mask.mpls_lse.iter_mut().zip(&flow.mpls_lse).take(3) {
@@ -86,7 +87,7 @@ fn fields_of_packet(flow: &Flow) -> Flow {
         }
         _ => {}
     }
-    if is_ip_any(flow) || dl_type(flow) == ethertype::NSH {
+    if is_ip_any(flow) || flow.dl_type.get() == ethertype::NSH && dl_type(flow) == ethertype::NSH {
         transport_fields(flow, &mut mask);
     }
     mask

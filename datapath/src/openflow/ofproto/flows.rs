@@ -6,7 +6,7 @@ use crate::flow::{Flow, VLAN_CFI};
 use crate::openflow::action::OfAction;
 use crate::openflow::bridge::rule::{Rule, RuleError, check_actions};
 use crate::openflow::bridge::{BridgeId, RuleStats};
-use crate::openflow::headers::{ethertype, ip_proto, is_ip_proto};
+use crate::openflow::headers::{dl_type, ethertype, ip_proto, is_ip_proto};
 use crate::openflow::xlate::{
     Cached, XlateIn, XlateOut, clear_non_packet_fields, require_no_vlan, translate,
 };
@@ -382,11 +382,16 @@ impl Ofproto {
         if tag_is_open && out.mask.vlans[0].tci.get() != 0 {
             mask.vlans[0].tci.set(0);
         }
+        if dl_type(&key) != ethertype::NSH {
+            // A flow of OVS says nothing about a header that its packets get only here.
+            mask.nsh = Default::default();
+        }
         let too_wide = wanted.words().iter().zip(mask.words()).any(|(wanted, has)| wanted & !has != 0);
         let why = [
             (out.avoid_caching, RemoveWhy::Uncacheable),
             (needs_absent_tuple(&key, &wanted), RemoveWhy::BadFit),
-            (too_wide, RemoveWhy::Wide),
+            // OVS finishes no mask of a translation that failed, and does not trust it then.
+            (too_wide || out.error.is_some(), RemoveWhy::Wide),
         ];
         if let Some(&(_, why)) = why.iter().find(|(is, _)| *is) {
             self.release(FlowInfo { recircs: out.recircs, ..FlowInfo::default() }, now);

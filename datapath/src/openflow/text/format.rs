@@ -88,7 +88,12 @@ impl ActionText<'_> {
             OfAction::Encap(encap) => self.encap(encap),
             OfAction::Decap(None) => self.out.push_str("decap()"),
             OfAction::Decap(Some(kind)) => {
-                put!(self, "decap(packet_type(ns={},type={:#x}))", kind >> 16, kind & 0xffff);
+                put!(self, "decap(packet_type(ns={},type=", kind >> 16);
+                // A plain 0 has no prefix, as C prints it.
+                match kind & 0xffff {
+                    0 => self.out.push_str("0))"),
+                    kind => put!(self, "{kind:#x}))"),
+                }
             }
             OfAction::Resubmit(resubmit) => self.resubmit(resubmit),
             OfAction::Learn(learn) => self.learn(learn),

@@ -174,8 +174,15 @@ impl<'a> Ctx<'a, '_> {
             // Carried out by the `ct` that it is in.
             OfAction::Nat(nat) => self.nat = Some(nat.clone()),
             OfAction::Meter(meter) => self.meter(*meter),
+            OfAction::Encap(encap) => self.encap(encap),
+            OfAction::Decap(packet_type) => self.decap(*packet_type),
+            OfAction::DecNshTtl => {
+                if self.dec_nsh_ttl() {
+                    return Next::Stop;
+                }
+            }
             // Refused when rules are added.
-            OfAction::Sample(_) | OfAction::Encap(_) | OfAction::Decap(_) | OfAction::DecNshTtl => {
+            OfAction::Sample(_) => {
                 self.say(NodeKind::Error, "action is not supported");
             }
         }

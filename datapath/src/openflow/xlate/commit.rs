@@ -6,11 +6,13 @@
 
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::action::{Action, SetField, SetGroup};
-use crate::flow::{Flow, Nsh};
+use crate::action::{Action, PushNsh, SetField, SetGroup};
+use crate::flow::{Flow, Nsh, SEGMENT_ENDS};
 use crate::openflow::headers::{ethertype, ip_proto, is_icmpv4, is_icmpv6, is_ip_any, packet_type};
+use crate::openflow::xlate::encap::{Pending, without_ethernet};
 use crate::openflow::xlate::mpls;
 use crate::openflow::xlate::vlan;
+use crate::types::MacAddr;
 
 /// Reason for the slow path: an action that the datapath does not have.
 pub(super) const SLOW_ACTION: u32 = 1 << 5;
@@ -44,6 +46,8 @@ pub(super) struct Commit<'a> {
     pub(super) wc: &'a mut Flow,
     /// Actions so far.
     pub(super) actions: &'a mut Vec<Action>,
+    /// A header that was put in front of the packet, or taken off it.
+    pub(super) pending: Pending,
 }
 
 /// How a group is written.
@@ -61,6 +65,7 @@ impl Commit<'_> {
     /// Emits the actions, in OVS's order, and brings [`Self::base`] up to date. Returns reasons for the slow path.
     pub(super) fn run(mut self) -> u32 {
         let mut mpls_done = false;
+        self.outermost();
         self.ether();
         // Headers behind a label stack can be written only once that is gone.
         let was_mpls = ethertype::is_mpls(self.base.dl_type.get());
@@ -127,6 +132,68 @@ impl Commit<'_> {
             self.wc.as_mut_bytes()[range].iter_mut().zip(bits).for_each(|(byte, bits)| *byte |= bits);
         }
         true
+    }
+
+    /// The header in front of all others.
+    fn outermost(&mut self) {
+        self.wc.packet_type.set(u32::MAX);
+        let (wanted, has) = (self.flow.packet_type.get(), self.base.packet_type.get());
+        match std::mem::take(&mut self.pending) {
+            Pending::Encap(metadata) => match wanted {
+                packet_type::ETHERNET => {
+                    let (dst, src) = (self.flow.dl_dst, self.flow.dl_src);
+                    self.actions.push(Action::PushEth { dst, src });
+                    self.base.packet_type.set(wanted);
+                    (self.base.dl_dst, self.base.dl_src) = (dst, src);
+                }
+                packet_type::NSH => {
+                    let header = PushNsh { header: self.flow.nsh, md2: metadata };
+                    self.actions.push(Action::PushNsh(Box::new(header)));
+                    self.base.packet_type.set(wanted);
+                    let headers = SEGMENT_ENDS[0] * 8..;
+                    self.base.as_mut_bytes()[headers.clone()].copy_from_slice(&self.flow.as_bytes()[headers]);
+                }
+                _ => self.mpls_with(true),
+            },
+            Pending::Decap => self.take_off(wanted, has),
+            Pending::Nothing if wanted == packet_type::ETHERNET && has == without_ethernet(self.flow) => {
+                self.put_ethernet_back();
+            }
+            Pending::Nothing if wanted != has => self.take_off(wanted, has),
+            Pending::Nothing => {}
+        }
+    }
+
+    /// Behind all headers but Ethernet's the packet is looked up again, so that the base needs no care.
+    fn take_off(&mut self, wanted: u32, has: u32) {
+        match has {
+            packet_type::ETHERNET if wanted >> 16 == packet_type::NS_ETHERTYPE => {
+                self.actions.push(Action::PopEth);
+                self.base.packet_type.set(wanted);
+                (self.base.dl_dst, self.base.dl_src) = (MacAddr::ZERO, MacAddr::ZERO);
+                // Tags go with it.
+                self.base.vlans = Default::default();
+            }
+            packet_type::NSH => self.actions.push(Action::PopNsh),
+            packet_type::MPLS | packet_type::MPLS_MULTICAST => self.mpls(),
+            _ => {}
+        }
+    }
+
+    /// The packet went out by a port that knows no Ethernet. Open vSwitch 4.0.90 aborts here.
+    fn put_ethernet_back(&mut self) {
+        let (dst, src) = (self.flow.dl_dst, self.flow.dl_src);
+        self.actions.push(Action::PushEth { dst, src });
+        self.base.packet_type.set(packet_type::ETHERNET);
+        (self.base.dl_dst, self.base.dl_src) = (dst, src);
+        // What is put there is from the packet.
+        (self.wc.dl_dst, self.wc.dl_src) = (MacAddr::BROADCAST, MacAddr::BROADCAST);
+        for (mask, tag) in self.wc.vlans.iter_mut().zip(&self.flow.vlans) {
+            if tag.tci.get() != 0 {
+                mask.tci.set(u16::MAX);
+                mask.tpid.set(u16::MAX);
+            }
+        }
     }
 
     fn ether(&mut self) {
@@ -222,6 +289,11 @@ impl Commit<'_> {
     }
 
     fn mpls(&mut self) {
+        self.mpls_with(false);
+    }
+
+    /// Makes the label stack what it should be; `in_front`: labels that are added go in front of the packet, whatever is there.
+    fn mpls_with(&mut self, in_front: bool) {
         let (mut base_n, flow_n) = (mpls::count(self.base, None), mpls::count(self.flow, None));
         let mut common = mpls::count_common(self.flow, flow_n, self.base, base_n);
         while base_n > common {
@@ -242,7 +314,11 @@ impl Commit<'_> {
         while base_n < flow_n {
             let ethertype = self.flow.dl_type.get();
             let lse = self.flow.mpls_lse[flow_n - base_n - 1];
-            self.actions.push(Action::PushMpls { ethertype, lse: lse.get() });
+            let lse_bits = lse.get();
+            self.actions.push(match in_front {
+                true => Action::AddMpls { ethertype, lse: lse_bits },
+                false => Action::PushMpls { ethertype, lse: lse_bits },
+            });
             mpls::push(self.base, base_n, ethertype, None, false);
             self.base.mpls_lse[0] = lse;
             base_n += 1;
@@ -258,6 +334,10 @@ impl Commit<'_> {
     }
 
     fn vlans(&mut self) {
+        if self.flow.packet_type.get() != packet_type::ETHERNET {
+            // Tags are part of an Ethernet header. Open vSwitch writes one that was pushed into the network header.
+            return;
+        }
         let (base_n, flow_n) = (vlan::count(self.base), vlan::count(self.flow));
         let innermost = |flow: &Flow, n: usize, i: usize| flow.vlans[n - 1 - i];
         let common = (0..base_n.min(flow_n))

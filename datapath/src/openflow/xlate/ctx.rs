@@ -7,6 +7,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use super::commit::{Commit, SLOW_ACTION};
+use super::encap::Pending;
 use super::trace::{NodeKind, XlateTrace};
 use super::{Cached, XlateError};
 use crate::action::{Action, HashAlg};
@@ -154,6 +155,8 @@ pub(super) struct Ctx<'a, 'e> {
     /// The action that froze is not to be carried out again.
     pub(super) freeze_after: bool,
     pub(super) was_mpls: bool,
+    /// A header whose action is yet to be emitted.
+    pub(super) pending: Pending,
     pub(super) conntracked: bool,
     /// Whether this goes on with a translation that stopped.
     pub(super) resumed: bool,
@@ -206,8 +209,13 @@ impl<'a> Ctx<'a, '_> {
 
     /// Emits the actions that make the packet what it should be.
     pub(super) fn commit(&mut self) {
-        let commit =
-            Commit { flow: &self.flow, base: &mut self.base, wc: &mut self.wc, actions: &mut self.actions };
+        let commit = Commit {
+            flow: &self.flow,
+            base: &mut self.base,
+            wc: &mut self.wc,
+            actions: &mut self.actions,
+            pending: std::mem::take(&mut self.pending),
+        };
         self.slow |= commit.run();
     }
 

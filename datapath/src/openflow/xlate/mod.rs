@@ -9,6 +9,7 @@ mod commit;
 mod conntrack;
 mod controller;
 mod ctx;
+mod encap;
 mod freeze;
 mod group;
 mod hash;
@@ -83,6 +84,9 @@ pub enum XlateError {
     /// GENEVE options that are malformed, or must be understood and are not known.
     #[error("Invalid tunnel metadata")]
     InvalidTunnelMetadata,
+    /// A header cannot be put in front of such a packet, or is not there to be taken off.
+    #[error("Unsupported packet type")]
+    UnsupportedPacketType,
     /// The underlay was congested, and the sender cannot be told.
     #[error("Congestion drop")]
     Congestion,
@@ -100,6 +104,7 @@ impl XlateError {
             Self::RecirculationConflict => 6,
             Self::TooManyMplsLabels => 7,
             Self::InvalidTunnelMetadata => 8,
+            Self::UnsupportedPacketType => 9,
             Self::Congestion => 10,
         }
     }
@@ -299,6 +304,7 @@ pub(crate) fn translate(
         freezing: Freezing::default(),
         freeze_after: false,
         was_mpls: false,
+        pending: encap::Pending::Nothing,
         conntracked: false,
         resumed: false,
         nat: None,
@@ -347,6 +353,9 @@ impl Ctx<'_, '_> {
         let proximate = arrival.port(OfPort(self.base.in_port as u16));
         if let Some(port) = proximate.filter(|port| port.peer.is_none()) {
             self.received_on = Some((arrival.id, port.of_port));
+        }
+        if let Some(port) = proximate {
+            self.add_ethernet_from(port);
         }
         let list = match (&frozen, input.actions) {
             (Some(state), _) if !state.actions.is_empty() => ActionList::Frozen(&state.actions),

@@ -10,7 +10,8 @@ use crate::flow::Tunnel;
 use crate::openflow::bridge::rule::reason;
 use crate::openflow::bridge::{Bridge, Peer, Port};
 use crate::openflow::field::Subfield;
-use crate::openflow::headers::is_stp;
+use crate::openflow::headers::{is_stp, packet_type};
+use crate::openflow::tunnel::config::PacketMode;
 use crate::types::{OfPort, PortNo, TableId};
 use zerocopy::FromZeros;
 
@@ -130,7 +131,23 @@ impl<'a> Ctx<'a, '_> {
             self.say(NodeKind::Warn, "Mirror truncate to ODPP_NONE, skipping output");
         } else if self.is_between_protected(port) {
             self.say(NodeKind::Warn, "Flow is between protected ports, skipping output.");
-        } else if let Some(peer) = &port.peer {
+        } else if self.flow.packet_type.get() != packet_type::ETHERNET
+            && self.packet_mode(port) == PacketMode::LegacyL2
+        {
+            self.say(
+                NodeKind::Warn,
+                "Trying to send non-Ethernet packet through legacy L2 port. Dropping packet.",
+            );
+        } else {
+            let own = self.flow.packet_type;
+            self.strip_ethernet_for(port);
+            self.output_through(port, last);
+            self.flow.packet_type = own;
+        }
+    }
+
+    fn output_through(&mut self, port: &'a Port, last: bool) {
+        if let Some(peer) = &port.peer {
             self.output_to_peer(port, peer, last);
         } else if let Some(odp_port) = port.odp_port {
             let sent = match self.tunnels.config(self.bridge.id, port.of_port) {

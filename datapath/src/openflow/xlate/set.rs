@@ -168,6 +168,7 @@ impl Ctx<'_, '_> {
                 | XlateError::NoRecirculationContext
                 | XlateError::RecirculationConflict
                 | XlateError::InvalidTunnelMetadata
+                | XlateError::UnsupportedPacketType
                 | XlateError::Congestion,
             )
             | None => {}

@@ -1,5 +1,6 @@
 //! The switch as a whole: a learning bridge from first flood to learned, revalidated flows.
 
+mod encap;
 mod life;
 mod multicast;
 mod tunnels;

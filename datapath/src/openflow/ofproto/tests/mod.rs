@@ -513,13 +513,12 @@ fn rules_expire() {
 }
 
 #[test]
-fn what_is_not_built_is_refused() {
+fn what_is_not_there_is_refused() {
     let mut w = world();
     let refused = |w: &mut World, action| match w.try_rule(vec![OfAction::Clone(vec![action])]) {
         Err(ConfigError::Rule(why)) => why,
         other => panic!("{other:?}"),
     };
-    assert_eq!(refused(&mut w, OfAction::DecNshTtl), RuleError::Unsupported("dec_nsh_ttl"));
     assert_eq!(refused(&mut w, OfAction::Meter(1)), RuleError::NoMeter(1));
     assert_eq!(refused(&mut w, OfAction::Group(7)), RuleError::NoGroup(7));
     assert_eq!(w.ofproto.bridge(w.bridge).unwrap().n_rules(), 0);
