@@ -42,9 +42,19 @@ impl MacAddr {
         self == Self::BROADCAST
     }
 
-    /// Whether this is one of 01:80:c2:00:00:00 to 01:80:c2:00:00:0f, which a bridge does not forward (IEEE 802.1D, 7.12.6).
+    /// Whether this is the address of a protocol between neighbouring bridges, which a bridge does not forward: 01:80:c2:00:00:00
+    /// to 01:80:c2:00:00:0f (IEEE 802.1D, 7.12.6), and those of Extreme and Cisco that OVS's `eth_addr_is_reserved()` has.
     pub const fn is_reserved(self) -> bool {
-        matches!(self.0, [0x01, 0x80, 0xc2, 0, 0, last] if last & 0xf0 == 0)
+        match self.0 {
+            [0x01, 0x80, 0xc2, 0, 0, last] => last & 0xf0 == 0,
+            // EDP, EAPS.
+            [0x00, 0xe0, 0x2b, 0, 0, last] => matches!(last, 0 | 4 | 6),
+            // ISL, and STP Uplink Fast.
+            [0x01, 0x00, 0x0c, 0, 0, 0] | [0x01, 0x00, 0x0c, 0xcd, 0xcd, 0xcd] => true,
+            // CFM; CDP and others; PVST+.
+            [0x01, 0x00, 0x0c, 0xcc, 0xcc, last] => matches!(last, 0xc0..=0xc7 | 0xcc | 0xcd),
+            _ => false,
+        }
     }
 }
 

@@ -133,11 +133,13 @@ impl MacTable {
         self.max_entries
     }
 
-    /// Changes in which VLANs nothing is learned and everything flooded; returns whether that changed anything.
-    pub fn set_flood_vlans(&mut self, vlans: BTreeSet<u16>) -> bool {
-        let changed = vlans != self.flood_vlans;
-        self.flood_vlans = vlans;
-        changed
+    /// Changes in which VLANs nothing is learned and everything flooded; forgets what was learned if that is new.
+    pub fn set_flood_vlans(&mut self, vlans: BTreeSet<u16>) {
+        if vlans != self.flood_vlans {
+            self.flood_vlans = vlans;
+            self.flush();
+            self.changed = true;
+        }
     }
 
     /// How many entries there are.
@@ -464,7 +466,9 @@ mod tests {
         assert!(table.is_empty());
         let group = MacSource { mac: MacAddr::BROADCAST, ..source(1, 1) };
         assert_eq!(table.learn(&group, at(0)), Learned::Same);
-        assert!(table.set_flood_vlans(BTreeSet::from([0])));
+        table.learn(&MacSource { vlan: 5, ..source(1, 1) }, at(0));
+        table.set_flood_vlans(BTreeSet::from([0]));
+        assert!(table.is_empty(), "what was learned elsewhere goes, too, as in OVS");
         assert_eq!(table.learn(&source(1, 1), at(0)), Learned::Same);
         table.learn(&MacSource { vlan: 7, ..source(1, 1) }, at(0));
         table.flush_port(BundleId(1));

@@ -38,8 +38,8 @@ pub enum Verb {
     },
     /// Tell what a packet would meet.
     Trace(Box<TraceCall>),
-    /// Print learned addresses of a bridge; none: of all.
-    FdbShow(Option<Word>),
+    /// Print learned addresses of bridges; none: of all.
+    FdbShow(Vec<Word>),
     /// Forget learned addresses.
     FdbFlush(Option<Word>),
     /// Print counts of the learning table.
@@ -235,7 +235,7 @@ fn command(args: &mut Args<'_>, name: Word) -> Result<Appctl, ParseError> {
             let bridge = words.into_iter().find(|word| !word.text.starts_with("--"));
             Verb::BridgeDumpFlows(bridge.ok_or_else(|| missing(args, "a bridge"))?)
         }
-        "fdb/show" => Verb::FdbShow(args.next_word()),
+        "fdb/show" => Verb::FdbShow(args.rest()),
         "fdb/flush" => Verb::FdbFlush(args.next_word()),
         "fdb/stats-show" => Verb::FdbStatsShow(args.next_word()),
         "fdb/stats-clear" => Verb::FdbStatsClear(args.next_word()),

@@ -10,6 +10,7 @@ use crate::openflow::bridge::vlan::{PriorityTags, Tags, VlanMode, Vlans};
 use crate::openflow::bridge::{Bundle, BundleId};
 use crate::openflow::headers::{VLAN_PCP_MASK, VLAN_VID_MASK, ethertype, or_be16, packet_type};
 use crate::openflow::mac_learning::{Learned, MacSource};
+use crate::openflow::tunnel::config::PacketMode;
 use crate::types::OfPort;
 
 /// ARP operations (RFC 826).
@@ -85,7 +86,8 @@ impl Ctx<'_, '_> {
             is_bond: bundle.ports.len() > 1,
             is_gratuitous_arp,
         };
-        if self.effects.may_learn && self.flow.packet_type.get() == packet_type::ETHERNET {
+        let is_frame = self.flow.packet_type.get() == packet_type::ETHERNET && self.has_frames(bundle);
+        if self.effects.may_learn && is_frame {
             let learned = self.effects.learning.learn(self.bridge.id, &source, self.now);
             if learned == Learned::Changed {
                 self.report(NodeKind::Detail, |_| {
@@ -94,6 +96,12 @@ impl Ctx<'_, '_> {
             }
         }
         self.cache.push(Cached::Mac { bridge: self.bridge.id, source });
+    }
+
+    /// Whether Ethernet frames pass through a bundle: there are no addresses on others, and nothing is flooded to them.
+    fn has_frames(&self, bundle: &Bundle) -> bool {
+        let mut ports = bundle.ports.iter().filter_map(|&port| self.bridge.port(port));
+        ports.all(|port| self.packet_mode(port) != PacketMode::LegacyL3)
     }
 
     fn forward(&mut self, known: BundleId, in_id: Option<BundleId>, tags: &Tags, last: bool) {
@@ -116,12 +124,13 @@ impl Ctx<'_, '_> {
             Some(bundle.id) != in_id
                 && bundle.vlans.includes(tags)
                 && bridge.floods_to(bundle)
+                && self.has_frames(bundle)
                 && !bridge.is_mirror_output(bundle)
         };
-        let mut bundles = bridge.bundles().filter(wanted).peekable();
-        while let Some(bundle) = bundles.next() {
-            let last = last && bundles.peek().is_none();
-            self.output_normal(bundle, tags, last);
+        let bundles: Vec<&Bundle> = bridge.bundles().filter(wanted).collect();
+        let n = bundles.len();
+        for (i, bundle) in bundles.into_iter().enumerate() {
+            self.output_normal(bundle, tags, last && i + 1 == n);
         }
     }
 

@@ -28,11 +28,14 @@ impl Switch {
         self.ofproto_mut().mac_table_mut(id).ok_or_else(|| refused("no such bridge"))
     }
 
-    /// `fdb/show`: one bridge, or all with their names in front.
-    pub(super) fn fdb_show(&mut self, bridge: Option<&Word>, now: Time) -> Result<String, CommandError> {
+    /// `fdb/show`: one bridge, or several, with their names in front; all if none is named.
+    pub(super) fn fdb_show(&mut self, names: &[Word], now: Time) -> Result<String, CommandError> {
         self.credit(now);
-        let bridges: Vec<_> =
-            self.bridges_of(bridge)?.into_iter().filter_map(|id| self.ofproto().bridge(id)).collect();
+        let mut ids = if names.is_empty() { self.bridges_of(None)? } else { Vec::new() };
+        for name in names {
+            ids.extend(self.bridges_of(Some(name))?);
+        }
+        let bridges: Vec<_> = ids.into_iter().filter_map(|id| self.ofproto().bridge(id)).collect();
         let longest = bridges.iter().map(|bridge| bridge.name.len()).max().unwrap_or(0);
         let width = (bridges.len() > 1).then(|| longest.max("Bridge".len()) + 1);
         let mut text = String::new();
@@ -59,7 +62,9 @@ impl Switch {
         Ok(text)
     }
 
-    pub(super) fn fdb_flush(&mut self, bridge: Option<&Word>) -> Result<String, CommandError> {
+    pub(super) fn fdb_flush(&mut self, bridge: Option<&Word>, now: Time) -> Result<String, CommandError> {
+        // What was heard before is forgotten, too.
+        self.credit(now);
         for id in self.bridges_of(bridge)? {
             self.mac_table(id)?.flush();
         }

@@ -190,36 +190,7 @@ impl Switch {
                 let on = value.as_bool().unwrap_or(false);
                 self.ofproto_mut().set_snooping(id, on, &config).map_err(refused)?;
             }
-            "other_config" => {
-                if let Some(mac) = value.get("hwaddr") {
-                    let mac: MacAddr = mac.parse().map_err(refused)?;
-                    self.configure_device(name, |device| device.mac = mac).map_err(refused)?;
-                }
-                // Without a key, the whole column is replaced: what it does not say has its default again.
-                let whole = !setting.by_key;
-                if let Some(on) = value.get("forward-bpdu").or(whole.then_some("false")) {
-                    self.ofproto_mut().set_forward_bpdu(id, on == "true").map_err(refused)?;
-                }
-                let number = |key: &str| match value.get(key) {
-                    Some(text) => text
-                        .parse::<u64>()
-                        .map(Some)
-                        .map_err(|_| refused(format!("{key}={text} is not a number"))),
-                    None => Ok(None),
-                };
-                let age = number("mac-aging-time")?.or(whole.then_some(DEFAULT_IDLE_SECS));
-                let size = number("mac-table-size")?.or(whole.then_some(DEFAULT_MAX_ENTRIES as u64));
-                if let Some(table) = self.ofproto_mut().mac_table_mut(id) {
-                    if let Some(age) = age {
-                        table.set_idle_time(age);
-                    }
-                    if let Some(size) = size {
-                        table.set_max_entries(size as usize);
-                    }
-                }
-                self.ofproto_mut().set_changed(Changes::PORTS);
-                self.set_bridge_snooping(id, setting)?;
-            }
+            "other_config" => self.set_bridge_other_config(id, name, setting)?,
             "flow_tables" | "ports" | "name" => {
                 return Err(refused(format!(
                     "column {} of a bridge cannot be set here",
@@ -231,26 +202,57 @@ impl Switch {
         Ok(())
     }
 
-    /// Applies what `other_config` of a bridge says of multicast snooping. 0 stands for a default.
-    fn set_bridge_snooping(&mut self, id: BridgeId, setting: &Setting) -> Result<(), CommandError> {
-        let bridge = self.ofproto().bridge(id).ok_or_else(|| refused("no such bridge"))?;
+    /// Applies `other_config` of a bridge. Without a key, the whole column is replaced: what it does not say has its default
+    /// again. 0 stands for a default, too.
+    fn set_bridge_other_config(
+        &mut self,
+        id: BridgeId,
+        name: &str,
+        setting: &Setting,
+    ) -> Result<(), CommandError> {
+        let value = &setting.value;
+        let whole = !setting.by_key;
+        let mac = value.get("hwaddr").map(str::parse::<MacAddr>).transpose().map_err(refused)?;
+        let number = |key: &str, default: u64| match value.get(key) {
+            Some("0") => Ok(Some(default)),
+            Some(text) => {
+                text.parse::<u64>().map(Some).map_err(|_| refused(format!("{key}={text} is not a number")))
+            }
+            None => Ok(whole.then_some(default)),
+        };
+        let idle_secs = number("mac-aging-time", DEFAULT_IDLE_SECS)?;
+        let max_entries = number("mac-table-size", DEFAULT_MAX_ENTRIES as u64)?;
         let default = SnoopingConfig::default();
-        let old = if setting.by_key { bridge.snooping } else { default };
-        let (snoops, value) = (bridge.snoops, &setting.value);
-        let number = |key: &str, old: u64, default: u64| match value.get(key) {
-            Some("0") => Ok(default),
-            Some(text) => text.parse().map_err(|_| refused(format!("{key}={text} is not a number"))),
-            None => Ok(old),
+        let aging_secs = number("mcast-snooping-aging-time", default.aging_secs)?;
+        let max_groups = number("mcast-snooping-table-size", default.max_groups as u64)?;
+        let flag = |key: &str| match value.get(key) {
+            Some(text) => Some(text.eq_ignore_ascii_case("true")),
+            None => whole.then_some(false),
         };
-        let aging_secs = number("mcast-snooping-aging-time", old.aging_secs, default.aging_secs)?;
-        let max_groups =
-            number("mcast-snooping-table-size", old.max_groups as u64, default.max_groups as u64)?;
-        let flood_unregistered = match value.get("mcast-snooping-disable-flood-unregistered") {
-            Some(text) => !text.eq_ignore_ascii_case("true"),
-            None => old.flood_unregistered,
+        let bridge = self.ofproto().bridge(id).ok_or_else(|| refused("no such bridge"))?;
+        let (snoops, old) = (bridge.snoops, bridge.snooping);
+        let snooping = SnoopingConfig {
+            aging_secs: aging_secs.unwrap_or(old.aging_secs),
+            max_groups: max_groups.map_or(old.max_groups, |max| max as usize),
+            flood_unregistered: flag("mcast-snooping-disable-flood-unregistered")
+                .map_or(old.flood_unregistered, |off| !off),
         };
-        let config = SnoopingConfig { aging_secs, max_groups: max_groups as usize, flood_unregistered };
-        self.ofproto_mut().set_snooping(id, snoops, &config).map_err(refused)
+        if let Some(mac) = mac {
+            self.configure_device(name, |device| device.mac = mac).map_err(refused)?;
+        }
+        if let Some(on) = flag("forward-bpdu") {
+            self.ofproto_mut().set_forward_bpdu(id, on).map_err(refused)?;
+        }
+        if let Some(table) = self.ofproto_mut().mac_table_mut(id) {
+            if let Some(secs) = idle_secs {
+                table.set_idle_time(secs);
+            }
+            if let Some(max) = max_entries {
+                table.set_max_entries(max as usize);
+            }
+        }
+        self.ofproto_mut().set_changed(Changes::PORTS);
+        self.ofproto_mut().set_snooping(id, snoops, &snooping).map_err(refused)
     }
 
     /// Applies a column of `Open_vSwitch`.

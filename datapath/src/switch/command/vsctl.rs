@@ -25,6 +25,8 @@ impl Switch {
         if call.oneline {
             return Err(refused("ovs-vsctl: --oneline is not supported here"));
         }
+        // A port whose settings change forgets what was heard on it so far.
+        self.credit(now);
         let mut text = String::new();
         let mut new_ports = Vec::new();
         let commands = super::mirror::resolve(call)?;

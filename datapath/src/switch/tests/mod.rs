@@ -3,6 +3,8 @@
 mod encap;
 mod life;
 mod multicast;
+mod normal;
+mod tunnel_offloads;
 mod tunnels;
 
 use super::*;
