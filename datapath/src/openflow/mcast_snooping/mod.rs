@@ -130,6 +130,13 @@ pub struct SnoopingCounters {
     pub expired: u64,
 }
 
+impl std::ops::AddAssign for SnoopingCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.learned += other.learned;
+        self.expired += other.expired;
+    }
+}
+
 /// The table of a bridge.
 #[derive(Clone, Debug, Default)]
 pub struct SnoopingTable {

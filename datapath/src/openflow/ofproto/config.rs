@@ -86,8 +86,7 @@ impl Ofproto {
         for rule in bridge.find_rules(&all_rules(&Match::catch_all())) {
             self.rule_stats.remove(&rule.id);
         }
-        self.learning.tables.remove(&id);
-        self.learning.snooping.remove(&id);
+        self.learning.remove(id);
         self.table_stats.retain(|(of, _), _| *of != id);
         self.group_stats.retain(|(of, _), _| *of != id);
         self.patch_stats.retain(|(of, _), _| *of != id);
@@ -164,7 +163,7 @@ impl Ofproto {
             table.configure(config);
             ports.into_iter().for_each(|(port, config)| table.configure_port(port, config));
         } else {
-            self.learning.snooping.remove(&id);
+            self.learning.remove_snooping(id);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ mod config;
 mod flow_text;
 mod flows;
 mod learn;
+mod learning;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -23,12 +24,13 @@ pub use changes::Changes;
 pub use config::ConfigError;
 pub use flow_text::flow_text;
 pub use flows::{Credit, PacketIn, Revalidation, Verdict};
+pub(crate) use learning::Learning;
 pub use trace::{TraceInput, Traced};
 
 use super::bridge::table::RuleStatsMap;
-use super::bridge::{Bridge, BridgeId, BundleId, RuleStats};
+use super::bridge::{Bridge, BridgeId, RuleStats};
 use super::classifier::RuleId;
-use super::mac_learning::{Learned, MacSource, MacTable};
+use super::mac_learning::MacTable;
 use super::mcast_snooping::SnoopingTable;
 use super::recirc::RecircPool;
 use super::tunnel::Tunnels;
@@ -37,39 +39,7 @@ use super::xlate::{Bridges, Cached, Effects};
 use super::zones::ZonePolicies;
 use crate::pipeline::Injection;
 use crate::trace::FlowId;
-use crate::types::{MacAddr, OfPort, PortNo, RecircId, TableId, Time};
-
-/// The learning tables of all bridges.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Learning {
-    tables: BTreeMap<BridgeId, MacTable>,
-    /// Of bridges that snoop.
-    snooping: BTreeMap<BridgeId, SnoopingTable>,
-}
-
-impl Learning {
-    pub(crate) fn lookup(&self, bridge: BridgeId, mac: MacAddr, vlan: u16) -> Option<BundleId> {
-        self.tables.get(&bridge)?.lookup(mac, vlan)
-    }
-
-    pub(crate) fn learn(&mut self, bridge: BridgeId, source: &MacSource, now: Time) -> Learned {
-        self.tables.get_mut(&bridge).map_or(Learned::Same, |table| table.learn(source, now))
-    }
-
-    pub(crate) fn confirm(&mut self, bridge: BridgeId, source: &MacSource, used: Time, now: Time) {
-        if let Some(table) = self.tables.get_mut(&bridge) {
-            table.confirm(source, used, now);
-        }
-    }
-
-    pub(crate) fn snooping(&self, bridge: BridgeId) -> Option<&SnoopingTable> {
-        self.snooping.get(&bridge)
-    }
-
-    pub(crate) fn snooping_mut(&mut self, bridge: BridgeId) -> Option<&mut SnoopingTable> {
-        self.snooping.get_mut(&bridge)
-    }
-}
+use crate::types::{OfPort, PortNo, RecircId, TableId, Time};
 
 /// Searches of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,6 +165,21 @@ impl Ofproto {
         self.learning.snooping_mut(bridge)
     }
 
+    /// A counter of OVS's `coverage`: what happened to learning tables, those that are gone among them. `None` if it is none of
+    /// these.
+    pub fn coverage(&self, name: &str) -> Option<u64> {
+        let (macs, groups) = self.learning.totals();
+        match name {
+            "mac_learning_learned" => Some(macs.learned),
+            "mac_learning_expired" => Some(macs.expired),
+            "mac_learning_evicted" => Some(macs.evicted),
+            "mac_learning_moved" => Some(macs.moved),
+            "mcast_snooping_learned" => Some(groups.learned),
+            "mcast_snooping_expired" => Some(groups.expired),
+            _ => None,
+        }
+    }
+
     /// What a rule saw so far.
     pub fn rule_stats(&self, rule: RuleId) -> RuleStats {
         self.rule_stats.get(&rule).copied().unwrap_or_default()
@@ -237,7 +222,7 @@ impl Ofproto {
 
     /// Why datapath flows may be wrong since the last call: what changed.
     pub fn take_changes(&mut self, now: Time) -> Changes {
-        let Learning { tables, snooping } = &mut self.learning;
+        let Learning { tables, snooping, .. } = &mut self.learning;
         let learned = tables.values_mut().fold(false, |any, table| any | table.take_changed());
         // A group that nobody wants any more goes at once, as OVS's main loop runs after each packet.
         let snooped = snooping.values_mut().fold(false, |any, table| any | table.run(now));

@@ -50,7 +50,8 @@ impl Switch {
             Verb::BridgeDumpFlows(bridge) => self.bridge_rules(bridge, now),
             Verb::DpShow { statistics } => Ok(self.datapath_show(*statistics)),
             Verb::SetFlowLimit(limit) => self.set_flow_limit(limit, now),
-            Verb::PmdStatsClear | Verb::UpcallShow | Verb::CoverageRead(_) | Verb::Version => {
+            Verb::CoverageRead(counter) => self.coverage(&counter.text, now),
+            Verb::PmdStatsClear | Verb::UpcallShow | Verb::Version => {
                 Err(refused(format!("ovs-appctl: {} is not supported here", call.name.text)))
             }
         }
@@ -72,6 +73,14 @@ impl Switch {
             }
         }
         Ok(text)
+    }
+
+    /// `coverage/read-counter`, of the counters that are kept here.
+    fn coverage(&mut self, counter: &str, now: Time) -> Result<String, CommandError> {
+        self.credit(now);
+        let count = self.ofproto().coverage(counter);
+        let count = count.ok_or_else(|| refused(format!("coverage counter {counter} is not kept here")))?;
+        Ok(format!("{count}\n"))
     }
 
     fn dummy_receive(

@@ -90,6 +90,18 @@ fn groups_age_out_in_virtual_time() {
     switch.run(at(60), &mut Off);
     let flows = command(&mut switch, "ovs-appctl dpctl/dump-flows", at(60)).unwrap();
     assert!(flows.contains("actions:100,1,3"), "flows are right without another packet: {flows}");
+    // The port, and the group with it.
+    for (counter, count) in [("mcast_snooping_learned", "1\n"), ("mcast_snooping_expired", "2\n")] {
+        for last in ["ovs-vsctl set bridge br0 mcast_snooping_enable=true", "ovs-vsctl del-br br0"] {
+            let read = format!("ovs-appctl coverage/read-counter {counter}");
+            assert_eq!(command(&mut switch.clone(), &read, at(60)).unwrap(), count);
+            let mut later = switch.clone();
+            run(&mut later, last);
+            assert_eq!(command(&mut later, &read, at(60)).unwrap(), count, "after {last}");
+        }
+    }
+    let unknown = command(&mut switch, "ovs-appctl coverage/read-counter netdev_sent", at(60)).unwrap_err();
+    assert!(unknown.contains("netdev_sent"), "{unknown}");
 }
 
 /// Case e-mcast-flood-port-recreated: another number makes another port of it, with the same settings.
