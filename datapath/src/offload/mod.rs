@@ -8,7 +8,7 @@ mod segment;
 #[cfg(test)]
 mod segment_tests;
 
-pub use prepare::{Prepared, finish, prepare_for, settle};
+pub use prepare::{Prepared, begin_l4_checksum, complete_at, finish, prepare_for, settle};
 pub use segment::Plan;
 
 use bitflags::bitflags;

@@ -275,6 +275,33 @@ fn pseudo_header(packet: &Packet, l3_ofs: u16, proto: u8, len: usize) -> Option<
     Some(checksum::pseudo_ipv6(&addresses, proto, len as u32))
 }
 
+/// Begins the checksum of the outer TCP or UDP header for a device that adds the rest up: the sum of the pseudo header, not
+/// complemented. Returns where the sum begins and, from there, where it goes.
+pub fn begin_l4_checksum(packet: &mut Packet) -> Option<(u16, u16)> {
+    let (proto, at) = if packet.offloads.contains(Offloads::L4_TCP) {
+        (IP_TCP, 16)
+    } else if packet.offloads.contains(Offloads::L4_UDP) {
+        (IP_UDP, 6)
+    } else {
+        return None;
+    };
+    let l4_ofs = packet.l4_ofs;
+    let len = packet.layer(l4_ofs)?.len();
+    let [a, b] = pseudo_header(packet, packet.l3_ofs, proto, len)?.finish();
+    packet.layer_mut(l4_ofs)?.get_mut(at..at + 2)?.copy_from_slice(&[!a, !b]);
+    Some((l4_ofs, at as u16))
+}
+
+/// Completes a checksum that was begun so, wherever it is: what is from `start` on, to be written at `offset` from there.
+pub fn complete_at(packet: &mut Packet, start: usize, offset: usize) {
+    let Some(bytes) = packet.data_mut().get_mut(start..) else { return };
+    let sum = checksum::Sum::new().bytes(bytes).finish();
+    // No checksum of UDP is 0, and for TCP that is the same.
+    if let Some(field) = bytes.get_mut(offset..offset + 2) {
+        field.copy_from_slice(&if sum == [0, 0] { [0xff, 0xff] } else { sum });
+    }
+}
+
 fn complete_sctp(packet: &mut Packet, layer: Layer) -> Option<()> {
     let (_, l4_ofs) = layer.offsets(packet);
     let l4 = packet.layer_mut(l4_ofs)?;
@@ -284,6 +311,11 @@ fn complete_sctp(packet: &mut Packet, layer: Layer) -> Option<()> {
 }
 
 impl Packet {
+    /// Whether the outer network header is one of IPv6.
+    pub(crate) fn is_ipv6_frame(&self) -> bool {
+        self.is_ipv6_at(self.l3_ofs)
+    }
+
     /// Whether the header at `offset` is an IPv6 one, by its version.
     pub(super) fn is_ipv6_at(&self, offset: u16) -> bool {
         if offset != NO_OFFSET && offset == self.l3_ofs {

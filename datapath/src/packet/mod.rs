@@ -158,6 +158,32 @@ impl Packet {
         self.reset_offsets();
     }
 
+    /// Room for a frame of up to `capacity` bytes, to be received into; then call [`Self::received`]. Allocates only if there
+    /// was less room before.
+    pub fn room_mut(&mut self, capacity: usize) -> &mut [u8] {
+        if self.buf.len() < HEADROOM + capacity {
+            self.buf.resize(HEADROOM + capacity, 0);
+        }
+        &mut self.buf[HEADROOM..HEADROOM + capacity]
+    }
+
+    /// Takes the first `len` bytes of the room as the frame, and forgets everything known about the former one, as
+    /// [`Self::set_frame`] does.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    pub fn received(&mut self, len: usize) {
+        assert!(HEADROOM + len <= self.buf.len(), "more than there is room for");
+        self.start = HEADROOM as u32;
+        self.len = len as u32;
+        self.offloads = Offloads::empty();
+        self.tso_segsz = 0;
+        self.cutlen = 0;
+        self.packet_type = 0;
+        self.rss_hash = None;
+        self.reset_offsets();
+    }
+
     /// Forgets where the headers are.
     pub fn reset_offsets(&mut self) {
         self.l2_pad_size = 0;

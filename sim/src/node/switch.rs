@@ -1,6 +1,7 @@
 //! A datapath with its bridges, as the world sees it: the only place in `sim` that knows how a switch is driven.
 
 use datapath::action::text::format_actions;
+use datapath::offload::Capabilities;
 use datapath::openflow::bridge::{FailMode, PriorityTags, VlanConfig};
 use datapath::packet::{Batch, Packet};
 use datapath::pipeline::Datapath;
@@ -287,6 +288,15 @@ impl SwitchNode {
             // The port was just found.
             let _ = self.switch.configure_device(&name, |device| device.carrier = up);
         }
+    }
+
+    /// Tells what the device behind a port is like.
+    pub fn set_device(&mut self, name: &str, capabilities: Capabilities, mtu: u16) {
+        // A port that is not there has no device to tell of.
+        let _ = self.switch.configure_device(name, |device| {
+            device.capabilities = capabilities;
+            device.mtu = mtu;
+        });
     }
 
     /// Lets packets arrive at a port.

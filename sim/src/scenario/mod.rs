@@ -250,11 +250,33 @@ pub enum PortKind {
         vni: Option<u32>,
     },
     /// A tap device, in live mode.
-    Tap(String),
+    Tap {
+        /// Its name.
+        name: String,
+        /// The network namespace that it is made in, as `ip netns` names it.
+        netns: Option<String>,
+    },
     /// A packet socket on this interface, in live mode.
-    Packet(String),
+    Packet {
+        /// The interface.
+        name: String,
+        /// The network namespace that it is in.
+        netns: Option<String>,
+    },
     /// A DPDK device, in live mode.
     Dpdk(String),
+}
+
+impl PortKind {
+    /// Whether it is a device of this machine, which `recirc live` opens.
+    pub const fn is_real(&self) -> bool {
+        matches!(self, Self::Tap { .. } | Self::Packet { .. } | Self::Dpdk(_))
+    }
+
+    /// Whether it may be in a network namespace.
+    const fn has_namespace(&self) -> bool {
+        matches!(self, Self::Tap { .. } | Self::Packet { .. })
+    }
 }
 
 /// A tunnel protocol.

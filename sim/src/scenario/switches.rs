@@ -176,16 +176,24 @@ fn kind(fields: &mut Fields<'_>) -> PortKind {
             value.cx.error(Diagnostic::new(value.key_span(), message).help("add tunnel = \"vxlan\""));
         }
     }
-    let mut device = |name: &'static str, make: fn(String) -> PortKind| {
-        if let Some(value) = fields.take(name)
+    let namespace = fields.take("netns");
+    let netns = namespace.as_ref().and_then(|value| value.string().map(str::to_owned));
+    let mut device = |key: &'static str, make: &dyn Fn(String) -> PortKind| {
+        if let Some(value) = fields.take(key)
             && let Some(text) = value.string()
         {
             kinds.push((value, make(text.to_owned())));
         }
     };
-    device("tap", PortKind::Tap);
-    device("packet", PortKind::Packet);
-    device("dpdk", PortKind::Dpdk);
+    device("tap", &|name| PortKind::Tap { name, netns: netns.clone() });
+    device("packet", &|name| PortKind::Packet { name, netns: netns.clone() });
+    device("dpdk", &PortKind::Dpdk);
+    if let Some(value) = namespace.filter(|_| !kinds.iter().any(|(_, kind)| kind.has_namespace())) {
+        let message = "`netns` belongs to a tap or a packet socket".to_owned();
+        value.cx.error(
+            Diagnostic::new(value.key_span(), message).help("add tap = \"NAME\" or packet = \"INTERFACE\""),
+        );
+    }
     if let [first, second, ..] = kinds.as_slice() {
         let message = format!("a port is either `{}` or `{}`", first.0.key, second.0.key);
         second.0.cx.error(Diagnostic::new(second.0.key_span(), message));

@@ -22,6 +22,7 @@ pub(super) fn world(
     files: Arc<dyn Files + Send + Sync>,
     seed: Option<u64>,
     bless: bool,
+    live: bool,
 ) -> Result<World, WorldError> {
     let seed = seed.unwrap_or(scenario.seed);
     let checks = Checks::new(&scenario, &*files, bless)
@@ -29,6 +30,7 @@ pub(super) fn world(
     let hosts: Vec<Host> = scenario.hosts.iter().map(|config| Host::new(config, seed)).collect();
     let mut world = World {
         seed,
+        live,
         files,
         now: Time::ZERO,
         stop_at: scenario.stop_at,
@@ -72,6 +74,30 @@ pub(super) fn world(
         world.schedule(scenario.steps[step].at, Event::Step(step));
     }
     Ok(world)
+}
+
+/// The switches of a scenario for real ports and real time, by section, set up as at time 0.
+pub(super) fn live_switches(
+    scenario: Arc<Scenario>,
+    files: Arc<dyn Files + Send + Sync>,
+    seed: Option<u64>,
+) -> Result<Vec<SwitchNode>, WorldError> {
+    let simulated = |span: &std::ops::Range<usize>, what: &str| {
+        let message = format!("{what} in virtual time only, and `recirc live` has none");
+        Diagnostic::new(span.clone(), message).help("put real ports in its place: tap, packet")
+    };
+    let mut wrong: Vec<Diagnostic> = Vec::new();
+    wrong.extend(scenario.hosts.iter().map(|host| simulated(&host.span, "a host is")));
+    wrong.extend(scenario.links.iter().map(|link| simulated(&link.span, "a link is")));
+    wrong.extend(scenario.steps.iter().map(|step| simulated(&step.span, "a step happens")));
+    if scenario.switches.is_empty() {
+        wrong.push(Diagnostic::new(0..0, "there is no switch: `recirc live` runs those of [switch.NAME]"));
+    }
+    if !wrong.is_empty() {
+        return Err(WorldError::Scenario(Box::new(Diagnostics::new(Arc::clone(&scenario.file), wrong))));
+    }
+    let world = world(scenario, files, seed, false, true)?;
+    Ok(world.switches.into_iter().map(|switch| switch.node).collect())
 }
 
 fn link(config: &LinkConfig, seed: u64) -> Link {
@@ -121,9 +147,11 @@ fn set_up(
                 wrong.push(Diagnostic::new(port.span.clone(), message));
                 continue;
             }
-            PortKind::Tap(_) | PortKind::Packet(_) | PortKind::Dpdk(_) => {
+            real if real.is_real() && world.live => {}
+            PortKind::Tap { .. } | PortKind::Packet { .. } | PortKind::Dpdk(_) => {
                 let message = format!("port `{}` is a real port, which virtual time cannot drive", port.name);
-                wrong.push(Diagnostic::new(port.span.clone(), message));
+                let diagnostic = Diagnostic::new(port.span.clone(), message);
+                wrong.push(diagnostic.help("run the file with `recirc live`"));
                 continue;
             }
         }

@@ -142,6 +142,8 @@ pub struct Happened {
 pub struct World {
     scenario: Arc<Scenario>,
     seed: u64,
+    /// Whether its ports are real ones.
+    live: bool,
     files: Arc<dyn Files + Send + Sync>,
     now: Time,
     stop_at: Option<Time>,
@@ -199,7 +201,20 @@ impl World {
         seed: Option<u64>,
         bless: bool,
     ) -> Result<Self, WorldError> {
-        build::world(scenario, files, seed, bless)
+        build::world(scenario, files, seed, bless, false)
+    }
+
+    /// The switches of a scenario for real ports and real time, by section of the file, set up as at time 0. Their real ports
+    /// are there, and it is on the caller to receive and send for them.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and if the scenario has hosts, links or steps, which virtual time alone has.
+    pub fn live_switches(
+        scenario: Arc<Scenario>,
+        files: Arc<dyn Files + Send + Sync>,
+        seed: Option<u64>,
+    ) -> Result<Vec<SwitchNode>, WorldError> {
+        build::live_switches(scenario, files, seed)
     }
 
     /// Lets the next event happen. None at the end.

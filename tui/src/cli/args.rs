@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use datapath::types::Span;
 use sim::capture::Pacing;
 
 /// An interactive network testbed around an OVS-style userspace datapath.
@@ -31,6 +32,8 @@ pub enum Command {
     Trace(TraceArgs),
     /// Watch a scenario and walk through it, forwards and backwards.
     Tui(TuiArgs),
+    /// Run the switches of a file on real ports: taps and interfaces of this machine.
+    Live(LiveArgs),
     /// Compare what scenarios send with golden captures, or rewrite those.
     Golden(GoldenArgs),
     /// Run scenarios through the installed Open vSwitch too, and show the first difference.
@@ -192,6 +195,35 @@ pub enum GoldenAction {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+}
+
+/// Arguments of `recirc live`.
+#[derive(Debug, Args)]
+pub struct LiveArgs {
+    /// The file: switches with real ports.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How long it runs: `10s`. Without this, until Ctrl-C.
+    #[arg(long = "for", value_name = "TIME")]
+    pub time: Option<Duration>,
+    /// Seed of every random stream, instead of the file's own.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Form of the report at the end.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// A duration on the command line.
+#[derive(Clone, Copy, Debug)]
+pub struct Duration(pub Span);
+
+impl FromStr for Duration {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        sim::quantity::time(text).map(Self).map_err(|error| error.to_string())
+    }
 }
 
 /// Arguments of `recirc compare`.

@@ -45,16 +45,24 @@ pub fn one(path: &Path, files: &SharedFiles) -> Result<Arc<Scenario>, Failure> {
     checked(path, files, false)
 }
 
-fn checked(path: &Path, files: &SharedFiles, bless: bool) -> Result<Arc<Scenario>, Failure> {
-    let scenario = match runner::load(path, &**files) {
-        Ok(scenario) => scenario,
+/// Reads one scenario, and makes no world of it.
+///
+/// # Errors
+/// Everything that is wrong with its text.
+pub fn unchecked(path: &Path, files: &SharedFiles) -> Result<Arc<Scenario>, Failure> {
+    match runner::load(path, &**files) {
+        Ok(scenario) => Ok(scenario),
         // Without a text there is nothing to point into.
         Err(diagnostics) if diagnostics.file.text.is_empty() => {
             let messages = diagnostics.list.iter().map(|one| Complaint::new(one.message.clone()));
-            return Err(Failure::Input(messages.collect()));
+            Err(Failure::Input(messages.collect()))
         }
-        Err(diagnostics) => return Err(Complaint::from(*diagnostics).into()),
-    };
+        Err(diagnostics) => Err(Complaint::from(*diagnostics).into()),
+    }
+}
+
+fn checked(path: &Path, files: &SharedFiles, bless: bool) -> Result<Arc<Scenario>, Failure> {
+    let scenario = unchecked(path, files)?;
     World::new(Arc::clone(&scenario), Arc::clone(files), None, bless).map_err(world_failure)?;
     Ok(scenario)
 }

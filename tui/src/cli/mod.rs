@@ -5,6 +5,8 @@ mod bench;
 mod compare;
 mod demo;
 mod golden;
+#[cfg(target_os = "linux")]
+mod live;
 pub mod load;
 mod ovs;
 mod replay;
@@ -62,6 +64,10 @@ fn run(cli: Cli, out: &mut Output) -> Result<Exit, Failure> {
         Some(Command::Replay(args)) => replay::run(&args, out),
         Some(Command::Trace(args)) => trace::run(&args, out),
         Some(Command::Tui(args)) => tui::run(&args),
+        #[cfg(target_os = "linux")]
+        Some(Command::Live(args)) => live::run(&args, out),
+        #[cfg(not(target_os = "linux"))]
+        Some(Command::Live(_)) => Err(Complaint::new("real ports are there on Linux only").into()),
         Some(Command::Golden(args)) => golden::run(&args.action, out),
         Some(Command::Compare(args)) => compare::run(&args, out),
         Some(Command::Text(args)) => text::run(&args, out),

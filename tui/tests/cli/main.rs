@@ -3,6 +3,8 @@
 
 mod common;
 mod compare;
+#[cfg(target_os = "linux")]
+mod live;
 mod ovs;
 mod replay;
 mod run;

@@ -18,7 +18,9 @@ fn wrong_usage_is_code_2_and_says_what_is_wrong() {
         (&["bench", "--rounds", "0"], "0"),
         (&["trace", "a.toml"], "--switch"),
         // A command that does not exist is not pretended.
-        (&["live", "a.toml"], "live"),
+        (&["import", "a.toml"], "import"),
+        (&["live"], "FILE"),
+        (&["live", "a.toml", "--for", "soon"], "soon"),
     ] {
         let ran = run(args).code(2).complains(&["error:", word]);
         assert_eq!(ran.out, "");
