@@ -21,7 +21,7 @@ pub use meter::BridgeMeter;
 pub use mirror::{Mirror, MirrorOutput};
 pub use port::{Bundle, BundleId, Peer, Port, PortFlags, PortSpec};
 pub use rule::{Rule, RuleError, RuleKind};
-pub use table::{FlowChange, RuleFilter, RuleStats, Table, TableConfig, TableMiss};
+pub use table::{FlowChange, N_TABLES, RuleFilter, RuleStats, Table, TableConfig, TableMiss};
 pub use vlan::{PriorityTags, VlanConfig, VlanMode};
 
 use super::classifier::RuleId;

@@ -40,6 +40,8 @@ pub struct TableConfig {
     pub prefixes: Vec<PrefixField>,
     /// What happens to a packet that no rule matches.
     pub miss: TableMiss,
+    /// A rule that finds the table full takes the place of another (`overflow_policy=evict`).
+    pub evict: bool,
 }
 
 impl Default for TableConfig {
@@ -49,6 +51,7 @@ impl Default for TableConfig {
             max_rules: None,
             prefixes: PrefixField::DEFAULT.to_vec(),
             miss: TableMiss::default(),
+            evict: false,
         }
     }
 }
@@ -235,10 +238,18 @@ impl Bridge {
     }
 
     fn check(&self, change: &FlowMod) -> Result<(), RuleError> {
-        check_actions(&change.actions)?;
         self.check_options(change)?;
+        self.check_actions(&change.actions)
+    }
+
+    /// Checks that actions can be carried out here: that the groups and meters that they name are there.
+    ///
+    /// # Errors
+    /// [`RuleError`] names the first that cannot.
+    pub fn check_actions(&self, actions: &[OfAction]) -> Result<(), RuleError> {
+        check_actions(actions)?;
         let mut missing = None;
-        each_group(&change.actions, &mut |id| {
+        each_group(actions, &mut |id| {
             if self.groups.get(id).is_none() {
                 missing.get_or_insert(id);
             }
@@ -246,7 +257,7 @@ impl Bridge {
         if let Some(id) = missing {
             return Err(RuleError::NoGroup(id));
         }
-        each_meter(&change.actions, &mut |id| {
+        each_meter(actions, &mut |id| {
             if !self.meters.contains_key(&id) {
                 missing.get_or_insert(id);
             }

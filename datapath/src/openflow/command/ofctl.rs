@@ -7,7 +7,7 @@ use super::args::{Args, Word};
 use super::error::{ParseError, ParseErrorKind};
 use crate::openflow::flow_mod::FlowModCommand;
 use crate::openflow::group::{BucketPlace, GroupModCommand};
-use crate::openflow::protocol::OfVersion;
+use crate::openflow::protocol::{OfVersion, Protocols};
 
 /// A call of ovs-ofctl.
 #[derive(Clone, Debug)]
@@ -33,6 +33,14 @@ pub struct OfctlOptions {
     pub names: Option<bool>,
     /// Rules without counters (`--no-stats`).
     pub no_stats: bool,
+    /// Ways to write flows that may be used (`-F`), where only some of a version are.
+    pub protocols: Option<Protocols>,
+    /// Rules that are there already are added again (`--readd`).
+    pub readd: bool,
+    /// Bytes without places (`--bare`).
+    pub bare: bool,
+    /// Checksums of composed packets are wrong (`--bad-csum`).
+    pub bad_csum: bool,
     /// Sort rules by these fields (`--sort`, `--rsort`), with whether the order is reversed.
     pub sort: Vec<(String, bool)>,
 }
@@ -87,8 +95,18 @@ pub enum Verb {
     },
     /// Print groups.
     DumpGroups(Word, Option<Word>),
-    /// Print counters of groups.
-    DumpGroupStats(Word, Option<Word>),
+    /// Print how two sets of rules differ: of bridges, or of files.
+    DiffFlows(Word, Word),
+    /// Print what tables, groups or queues do or can do.
+    Table(Word, TableVerb),
+    /// Carry out actions on packets: bridge, then a text, or port, actions and packets.
+    PacketOut(Word, Vec<Word>),
+    /// Print a frame that has these fields; with a payload.
+    ComposePacket(Word, Option<Word>),
+    /// Print the message that would add a rule.
+    ParseFlow(Word),
+    /// Print the messages that the lines of a file stand for.
+    ParseFlows(Word),
     /// Change meters, or print them.
     Meter(Word, MeterVerb),
     /// Print counters of ports.
@@ -114,6 +132,25 @@ pub enum Verb {
     GetFrags(Word),
     /// Change how fragments are treated.
     SetFrags(Word, Word),
+}
+
+/// What to print about tables, groups or queues.
+#[derive(Clone, Debug)]
+pub enum TableVerb {
+    /// Rules and searches of tables.
+    Stats,
+    /// What tables can do.
+    Features,
+    /// How tables are configured.
+    Desc,
+    /// Packets of groups, or of one.
+    GroupStats(Option<Word>),
+    /// What groups can do.
+    GroupFeatures,
+    /// Packets of queues: of a port, of one of its queues.
+    QueueStats(Option<Word>, Option<Word>),
+    /// Queues of ports, or of one.
+    QueueConfig(Option<Word>),
 }
 
 /// What to do about GENEVE options.
@@ -181,6 +218,9 @@ pub fn parse(argv: &[&str]) -> Result<Ofctl, ParseError> {
                 "--names" => options.names = Some(true),
                 "--no-names" => options.names = Some(false),
                 "--no-stats" => options.no_stats = true,
+                "--readd" => options.readd = true,
+                "--bare" => options.bare = true,
+                "--bad-csum" => options.bad_csum = true,
                 "--sort" => options.sort.push((value.to_owned(), false)),
                 "--rsort" => options.sort.push((value.to_owned(), true)),
                 "-F" | "--flow-format" => flow_format(&args, &option.word(), value, &mut options)?,
@@ -230,7 +270,23 @@ fn flow_format(
 ) -> Result<(), ParseError> {
     let version = match value.to_ascii_lowercase().as_str() {
         "any" => return Ok(()),
-        "nxm" | "nxm-table_id" | "nxm+table_id" | "openflow10" | "openflow10+table_id" => OfVersion::Of10,
+        name @ ("nxm"
+        | "nxm-table_id"
+        | "nxm+table_id"
+        | "openflow10"
+        | "openflow10+table_id"
+        | "openflow10-table_id") => {
+            options.protocols = Some(match name {
+                "nxm" => Protocols::OF10_NXM_ANY,
+                "nxm-table_id" => Protocols::OF10_NXM,
+                "nxm+table_id" => Protocols::OF10_NXM_TID,
+                "openflow10" => Protocols::OF10_STD | Protocols::OF10_STD_TID,
+                "openflow10+table_id" => Protocols::OF10_STD_TID,
+                _ => Protocols::OF10_STD,
+            });
+            OfVersion::Of10
+        }
+        "openflow11" => OfVersion::Of11,
         "oxm-openflow12" => OfVersion::Of12,
         "oxm-openflow13" => OfVersion::Of13,
         "oxm-openflow14" => OfVersion::Of14,
@@ -289,6 +345,24 @@ fn verb<I: Iterator<Item = Word>>(
             let bridge = ops.need("a bridge and a file")?;
             Verb::ReplaceFlows { bridge, file: ops.need("a bridge and a file")? }
         }
+        "diff-flows" => {
+            let left = ops.need("two sources of flows")?;
+            Verb::DiffFlows(left, ops.need("two sources of flows")?)
+        }
+        "dump-tables" => Verb::Table(ops.need(BRIDGE)?, TableVerb::Stats),
+        "dump-table-features" => Verb::Table(ops.need(BRIDGE)?, TableVerb::Features),
+        "dump-table-desc" => Verb::Table(ops.need(BRIDGE)?, TableVerb::Desc),
+        "dump-group-features" => Verb::Table(ops.need(BRIDGE)?, TableVerb::GroupFeatures),
+        "dump-group-stats" => Verb::Table(ops.need(BRIDGE)?, TableVerb::GroupStats(ops.words.next())),
+        "queue-stats" => {
+            let (bridge, port) = (ops.need(BRIDGE)?, ops.words.next());
+            Verb::Table(bridge, TableVerb::QueueStats(port, ops.words.next()))
+        }
+        "queue-get-config" => Verb::Table(ops.need(BRIDGE)?, TableVerb::QueueConfig(ops.words.next())),
+        "packet-out" => packet_out(ops)?,
+        "compose-packet" => Verb::ComposePacket(ops.need("a flow")?, ops.words.next()),
+        "parse-flow" => Verb::ParseFlow(ops.need("a flow")?),
+        "parse-flows" => Verb::ParseFlows(ops.need("a file")?),
         "dump-flows" => Verb::DumpFlows(ops.need(BRIDGE)?, ops.words.next()),
         "dump-aggregate" => Verb::DumpAggregate(ops.need(BRIDGE)?, ops.words.next()),
         "dump-ports" => Verb::DumpPorts(ops.need(BRIDGE)?, ops.words.next()),
@@ -314,6 +388,17 @@ fn verb<I: Iterator<Item = Word>>(
         name if name.contains("meter") => meter_verb(ops)?,
         _ => group_verb(ops)?,
     })
+}
+
+fn packet_out<I: Iterator<Item = Word>>(ops: &mut Operands<'_, I>) -> Result<Verb, ParseError> {
+    let bridge = ops.need("a bridge and a packet")?;
+    let first = ops.need("a bridge and a packet")?;
+    let rest: Vec<Word> = ops.words.by_ref().collect();
+    if rest.len() == 1 {
+        let kind = ParseErrorKind::Usage("Too many arguments (4)".to_owned());
+        return Err(ops.args.refuse(&rest[0], kind));
+    }
+    Ok(Verb::PacketOut(bridge, std::iter::once(first).chain(rest).collect()))
 }
 
 fn flow_mod<I: Iterator<Item = Word>>(
@@ -347,7 +432,6 @@ fn group_verb<I: Iterator<Item = Word>>(ops: &mut Operands<'_, I>) -> Result<Ver
             return Ok(Verb::GroupFile { bridge, file: ops.need("a bridge and a file")? });
         }
         "dump-groups" => return Ok(Verb::DumpGroups(ops.need(BRIDGE)?, ops.words.next())),
-        "dump-group-stats" => return Ok(Verb::DumpGroupStats(ops.need(BRIDGE)?, ops.words.next())),
         word if UNSUPPORTED.contains(&word) => {
             return Err(ops.args.refuse(ops.name, ParseErrorKind::Unsupported(word.to_owned())));
         }
@@ -392,17 +476,10 @@ const METER_COMMANDS: [&str; 8] = [
 ];
 
 /// Commands of Open vSwitch that this switch does not have.
-const UNSUPPORTED: [&str; 30] = [
-    "dump-tables",
-    "dump-table-features",
-    "dump-table-desc",
+const UNSUPPORTED: [&str; 19] = [
     "mod-table",
-    "queue-stats",
-    "queue-get-config",
-    "dump-group-features",
     "monitor",
     "snoop",
-    "packet-out",
     "probe",
     "ping",
     "benchmark",
@@ -411,10 +488,6 @@ const UNSUPPORTED: [&str; 30] = [
     "ct-flush",
     "ct-flush-zone",
     "bundle",
-    "diff-flows",
-    "compose-packet",
-    "parse-flow",
-    "parse-flows",
     "parse-group",
     "parse-packet",
     "ofp-parse",

@@ -222,7 +222,10 @@ impl Ofproto {
         credit: &Credit,
         now: Time,
     ) -> Result<Actions, RuleError> {
-        check_actions(actions)?;
+        match self.bridge(bridge) {
+            Some(bridge) => bridge.check_actions(actions)?,
+            None => check_actions(actions)?,
+        }
         let (bridges, tunnels, effects) = self.effects(true, false);
         let input = XlateIn {
             bridges,
@@ -294,7 +297,10 @@ impl Ofproto {
                     let stats = self.group_stats.entry((bridge, group)).or_default();
                     stats.packets += credit.packets;
                     stats.bytes += credit.bytes;
-                    if let Some(bucket) = bucket {
+                    // A packet that no bucket was chosen for went to all of them.
+                    let found = self.bridges.get(&bridge).and_then(|bridge| bridge.groups().get(group));
+                    let all = found.filter(|_| bucket.is_none()).into_iter().flat_map(|group| &group.buckets);
+                    for bucket in bucket.into_iter().chain(all.map(|bucket| bucket.id)) {
                         let (packets, bytes) = stats.buckets.entry(bucket).or_default();
                         *packets += credit.packets;
                         *bytes += credit.bytes;

@@ -20,6 +20,7 @@ mod matches;
 mod meter;
 mod names;
 mod normalize;
+mod packet_out;
 mod rule;
 mod scan;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use group::{group_to_text, parse_group_mod, parse_group_mod_line};
 pub use meter::{meter_to_text, parse_meter, parse_meter_id};
 pub use names::{Names, NoNames, format_port, parse_port};
 pub use normalize::normalize;
+pub use packet_out::{PacketOut, parse_packet_out};
 pub(in crate::openflow) use value::{format as format_value, put_hex, put_subfield};
 
 pub(crate) use rule::seconds;

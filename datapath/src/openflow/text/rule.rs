@@ -190,6 +190,14 @@ fn split_actions(line: &str) -> Result<(&str, &str), Fault<'_>> {
     Ok((attributes, actions))
 }
 
+/// Attributes, and actions if there are any (OVS `ofp_extract_actions()`).
+pub(super) fn split_at_actions(line: &str) -> (&str, Option<&str>) {
+    match line.find("action") {
+        Some(at) => (&line[..at], line[at..].split_once('=').map(|(_, actions)| actions)),
+        None => (line, None),
+    }
+}
+
 /// Attributes and match of a rule being read.
 struct RuleReader<'n> {
     out: FlowMod,

@@ -11,9 +11,15 @@ mod appctl_show;
 mod conntrack;
 mod mirror;
 mod ofctl;
+mod ofctl_compare;
 mod ofctl_file;
 mod ofctl_meter;
+mod ofctl_packet;
+mod ofctl_parse;
 mod ofctl_port;
+mod ofctl_table;
+#[cfg(test)]
+mod ofctl_tests;
 mod ofctl_tlv;
 mod settings;
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 
 use super::super::Switch;
+use super::ofctl_packet::compose_packet;
+use super::ofctl_parse::{parse_flow, parse_flows};
 use super::{CommandError, FileReader, bad_text, refused};
 use crate::openflow::Match;
 use crate::openflow::bridge::{BridgeId, FragmentHandling, PortFlags, Rule, RuleFilter};
@@ -81,9 +83,19 @@ impl Switch {
             }
             Verb::DumpDesc(bridge) => return self.desc_text(&bridge.text, &call.options),
             Verb::Show(bridge) => return self.show_text(&bridge.text, &call.options),
-            Verb::ReplaceFlows { .. } | Verb::DumpGroupStats(..) => {
-                return Err(refused(format!("ovs-ofctl: {} is not supported here", call.name.text)));
+            Verb::ReplaceFlows { bridge, file } => {
+                self.replace_flows(&bridge.text, file, &call.options, files, now)?;
             }
+            Verb::DiffFlows(left, right) => return self.diff_flows([left, right], &call.options, files),
+            Verb::Table(bridge, verb) => return self.table_command(&bridge.text, verb, call, now),
+            Verb::PacketOut(bridge, words) => {
+                self.packet_out_text(&bridge.text, words, &call.options, now)?;
+            }
+            Verb::ComposePacket(flow, payload) => {
+                return compose_packet(flow, payload.as_ref(), &call.options);
+            }
+            Verb::ParseFlow(flow) => return parse_flow(flow, &call.options),
+            Verb::ParseFlows(file) => return parse_flows(file, &call.options, files),
         }
         Ok(String::new())
     }

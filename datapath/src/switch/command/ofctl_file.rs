@@ -15,23 +15,23 @@ use crate::openflow::text::{
 use crate::types::Time;
 
 /// The lines of a file that hold more than a comment, with their numbers.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().map(without_comment).enumerate();
     lines.filter(|(_, line)| !line.is_empty()).map(|(index, line)| (index + 1, line))
 }
 
-fn read_file(file: &Word, files: &mut FileReader<'_>) -> Result<String, CommandError> {
+pub(super) fn read_file(file: &Word, files: &mut FileReader<'_>) -> Result<String, CommandError> {
     files(&file.text).map_err(|reason| refused(format!("ovs-ofctl: {}: {reason}", file.text)))
 }
 
 /// The refusal of a line of a file.
-fn bad_line(file: &Word, line: usize, error: &TextError) -> CommandError {
+pub(super) fn bad_line(file: &Word, line: usize, error: &TextError) -> CommandError {
     let (arg, file) = (file.arg, file.text.clone());
     CommandError::File { arg, file, line, offset: error.offset, message: error.to_string() }
 }
 
 /// The refusal of a line that was understood and cannot be carried out.
-fn refused_line(file: &Word, line: usize, error: &CommandError) -> CommandError {
+pub(super) fn refused_line(file: &Word, line: usize, error: &CommandError) -> CommandError {
     let (arg, file) = (file.arg, file.text.clone());
     CommandError::File { arg, file, line, offset: 0, message: error.to_string() }
 }

@@ -15,7 +15,7 @@ use crate::openflow::text::{Names, NoNames, format_port, parse_port};
 use crate::types::OfPort;
 
 /// The first line of a reply whose kind OpenFlow itself has, in 1.0 too. What a named port is looked up with goes first.
-fn header(kind: &str, version: OfVersion, xid: u32) -> String {
+pub(super) fn header(kind: &str, version: OfVersion, xid: u32) -> String {
     let line = reply_header(kind, version, xid);
     // Only questions that Nicira's extension asks instead have its prefix.
     line.trim_end().replacen("NXST_", "OFPST_", 1)
@@ -168,7 +168,7 @@ impl Switch {
 }
 
 /// Which port a dump is to show; none: all.
-fn wanted_port(bridge: &Bridge, word: Option<&Word>) -> Result<Option<OfPort>, CommandError> {
+pub(super) fn wanted_port(bridge: &Bridge, word: Option<&Word>) -> Result<Option<OfPort>, CommandError> {
     let Some(word) = word else { return Ok(None) };
     match parse_port(&word.text, bridge) {
         Some(OfPort::NONE) => Ok(None),

@@ -156,7 +156,7 @@ fn what_is_not_there_is_named() {
     for (words, part) in [
         (&["ovs-vsctl", "show"][..], "show"),
         (&["ovs-vsctl", "--oneline", "list-br"], "--oneline"),
-        (&["ovs-ofctl", "dump-group-stats", "br0"], "dump-group-stats"),
+        (&["ovs-ofctl", "snoop", "br0"], "snoop"),
         (&["ovs-ofctl", "dump-ports", "br0", "p9"], "p9"),
         (&["ovs-ofctl", "add-flow", "br9", "actions=drop"], "br9"),
         (&["ovs-appctl", "upcall/show"], "upcall/show"),

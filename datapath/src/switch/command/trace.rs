@@ -122,7 +122,10 @@ impl Switch {
         if call.consistent && usable != Protocols::ANY {
             return Err(refused(format!("Bad actions: {}", OfpError::MatchInconsistent)));
         }
-        check_actions(&actions).map_err(|error| refused(format!("Bad actions: {error}")))?;
+        let at = start.at.or_else(|| self.ofproto().port_of_datapath(PortNo(start.key.in_port)));
+        let bridge = at.and_then(|(id, _)| self.ofproto().bridge(id));
+        let checked = bridge.map_or_else(|| check_actions(&actions), |bridge| bridge.check_actions(&actions));
+        checked.map_err(|error| refused(format!("Bad actions: {error}")))?;
         Ok(Some(actions))
     }
 }
