@@ -21,15 +21,16 @@ const GAP_MS: u64 = 5;
 /// Address of the bridge br0.
 const MAC: &str = "aa:55:aa:55:00:00";
 
-/// The scenario of this seed: one in three about connections, the others about rules; where `offloads` can be set on dummy ports,
-/// one in three about those, through tunnels.
-pub fn scenario(seed: u64, offloads: bool) -> String {
+/// The scenario of this seed: one in three about connections, the others about rules. Where Open vSwitch is `new`, rules have
+/// mirrors beside them (older ones forget to copy a changed packet again), and one in three is about the offloads that its dummy
+/// ports have then, through tunnels.
+pub fn scenario(seed: u64, new: bool) -> String {
     let mut chance = Chance(Stream::new(seed, "compare"));
     let mut draft = Draft::new(seed);
     match seed % 3 {
-        1 if offloads => tunnels::write(&mut chance, &mut draft),
+        1 if new => tunnels::write(&mut chance, &mut draft),
         2 => conntrack::write(&mut chance, &mut draft),
-        _ => rules::write(&mut chance, &mut draft),
+        _ => rules::write(&mut chance, &mut draft, new),
     }
     draft.text
 }

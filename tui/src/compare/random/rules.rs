@@ -142,7 +142,7 @@ const WHOLE: [&str; 6] = [
 ];
 
 /// Writes a scenario about rules.
-pub fn write(chance: &mut Chance, draft: &mut Draft) {
+pub fn write(chance: &mut Chance, draft: &mut Draft, mirrors: bool) {
     let mut lines = Vec::new();
     match chance.below(6) {
         0 => lines.push("ovs-vsctl set Open_vSwitch . other_config:vlan-limit=2".to_owned()),
@@ -160,7 +160,7 @@ pub fn write(chance: &mut Chance, draft: &mut Draft) {
     for _ in 0..chance.within(3, 24) {
         lines.extend(rule(chance, groups));
     }
-    if chance.one_in(5) {
+    if mirrors && chance.one_in(5) {
         lines.push(mirror(chance));
     }
     draft.commands(&lines);
