@@ -238,7 +238,6 @@ fn a_connection_takes_so_much_memory() {
 }
 
 #[test]
-#[ignore = "takes a quarter of a minute in a debug build"]
 fn each_of_a_million_connections_takes_as_much() {
     let bytes = bytes_per_connection(1_000_000);
     assert!((200.0..250.0).contains(&bytes), "{bytes} bytes for each connection");

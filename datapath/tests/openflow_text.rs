@@ -18,7 +18,7 @@ fn rule_as_seen(line: &str, version: OfVersion) -> Result<String, TextError> {
     let mut parsed = parse_flow_mod(line, FlowModCommand::Add, &NoNames)?;
     assert!(parsed.protocols.intersects(version.protocols()), "{line}: not with {version:?}");
     let rule = &mut parsed.flow_mod;
-    rule.actions = received(version, &rule.actions, &rule.rule_match);
+    rule.actions = received(version, &rule.actions, &rule.rule_match).expect("the switch takes it");
     rule.rule_match = received_match(version, &rule.rule_match);
     // Statistics have flags since OpenFlow 1.3, and importance since 1.4; the first versions always reset counters.
     if version < OfVersion::Of13 {
@@ -32,8 +32,10 @@ fn rule_as_seen(line: &str, version: OfVersion) -> Result<String, TextError> {
 
 fn group_as_seen(line: &str, version: OfVersion) -> Result<String, TextError> {
     let group = parse_group_mod(line, GroupModCommand::Add, &NoNames)?;
-    let seen =
-        |b: &Bucket| Bucket { actions: received(version, &b.actions, &Match::catch_all()), ..b.clone() };
+    let seen = |b: &Bucket| {
+        let actions = received(version, &b.actions, &Match::catch_all()).expect("the switch takes it");
+        Bucket { actions, ..b.clone() }
+    };
     let buckets: Vec<Bucket> = group.buckets.iter().map(seen).collect();
     // OpenFlow 1.5 has numbers of buckets and properties of groups, and OVS gives them to 1.0 too.
     let full = matches!(version, OfVersion::Of10 | OfVersion::Of15);

@@ -69,5 +69,27 @@ pub struct FlowMod {
     pub actions: OfActions,
 }
 
+impl FlowMod {
+    /// A change of all rules with the default priority, without timeouts, flags and actions.
+    pub fn new(command: FlowModCommand) -> Self {
+        Self {
+            command,
+            table: None,
+            priority: DEFAULT_PRIORITY,
+            rule_match: Match::catch_all(),
+            cookie: 0,
+            cookie_mask: 0,
+            new_cookie: None,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            importance: 0,
+            flags: FlowModFlags::default(),
+            out_port: OfPort::NONE,
+            out_group: None,
+            actions: OfActions::new(),
+        }
+    }
+}
+
 /// Priority of a rule that names none.
 pub const DEFAULT_PRIORITY: u16 = 0x8000;

@@ -91,6 +91,18 @@ impl OfVersion {
         }
     }
 
+    /// What a printed message has behind its name.
+    pub const fn note(self) -> &'static str {
+        match self {
+            Self::Of10 => "",
+            Self::Of11 => " (OF1.1)",
+            Self::Of12 => " (OF1.2)",
+            Self::Of13 => " (OF1.3)",
+            Self::Of14 => " (OF1.4)",
+            Self::Of15 => " (OF1.5)",
+        }
+    }
+
     /// The version of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)).map(|&(v, _)| v)

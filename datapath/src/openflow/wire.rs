@@ -10,7 +10,7 @@ use super::field::{Field, FieldValue, Subfield};
 use super::headers::{VLAN_PCP_MASK, VLAN_VID_MASK, ethertype, ip_proto};
 use super::protocol::OfVersion;
 use super::rule_match::Match;
-use super::text::field_has_short_header;
+use super::text::{OfpError, field_has_short_header};
 use crate::flow::VLAN_CFI;
 use crate::types::{MacAddr, OfPort};
 
@@ -25,16 +25,21 @@ const LOAD_BITS: u32 = 64;
 ///
 /// OpenFlow 1.0 has no instructions: `goto_table` becomes `resubmit`, and `write_actions`, `clear_actions` and `meter`
 /// are lost, as with OVS.
-pub fn received(version: OfVersion, actions: &[OfAction], rule_match: &Match) -> OfActions {
+///
+/// # Errors
+/// [`OfpError::BadWildcards`] if a value that is sent with its mask has bits beside it. Older forms have no mask: they carry runs of
+/// bits, or all of the value.
+pub fn received(version: OfVersion, actions: &[OfAction], rule_match: &Match) -> Result<OfActions, OfpError> {
     let flow = &rule_match.flow;
     let mut sender = Sender {
         version,
         out: OfActions::new(),
         tags: flow.vlans.iter().map(|tag| tag.tci.get() & VLAN_CFI != 0).collect(),
         proto: flow.nw_proto,
+        bits_beside_mask: false,
     };
     actions.iter().for_each(|action| sender.send(action));
-    sender.out
+    if sender.bits_beside_mask { Err(OfpError::BadWildcards) } else { Ok(sender.out) }
 }
 
 /// What a receiver makes of a match, if it is sent in a message of `version`: since OpenFlow 1.1, a VLAN priority means
@@ -60,6 +65,8 @@ struct Sender {
     tags: Vec<bool>,
     /// IP protocol.
     proto: u8,
+    /// Whether a value was sent with a mask that leaves some of its bits out.
+    bits_beside_mask: bool,
 }
 
 impl Sender {
@@ -77,11 +84,23 @@ impl Sender {
     }
 
     /// A list inside an action; what happens there is forgotten behind it.
-    fn nested(&self, actions: &[OfAction]) -> OfActions {
-        let mut inner =
-            Self { version: self.version, out: OfActions::new(), tags: self.tags.clone(), proto: self.proto };
+    fn nested(&mut self, actions: &[OfAction]) -> OfActions {
+        let mut inner = Self {
+            version: self.version,
+            out: OfActions::new(),
+            tags: self.tags.clone(),
+            proto: self.proto,
+            bits_beside_mask: false,
+        };
         actions.iter().for_each(|action| inner.send(action));
+        self.bits_beside_mask |= inner.bits_beside_mask;
         inner.out
+    }
+
+    /// A field with its mask.
+    fn put_masked(&mut self, set: &SetField) {
+        self.bits_beside_mask |= set.value & set.mask != set.value;
+        self.put(OfAction::SetField(Box::new(SetField { load: false, ..set.clone() })));
     }
 
     fn send(&mut self, action: &OfAction) {
@@ -127,9 +146,13 @@ impl Sender {
                 self.put(OfAction::Note(data));
             }
             OfAction::Ct(ct) => {
-                self.put(OfAction::Ct(Box::new(OfCt { exec: self.nested(&ct.exec), ..(**ct).clone() })));
+                let exec = self.nested(&ct.exec);
+                self.put(OfAction::Ct(Box::new(OfCt { exec, ..(**ct).clone() })));
             }
-            OfAction::Clone(list) => self.put(OfAction::Clone(self.nested(list))),
+            OfAction::Clone(list) => {
+                let list = self.nested(list);
+                self.put(OfAction::Clone(list));
+            }
             OfAction::GotoTable(table) if of10 => {
                 let resubmit =
                     Resubmit { in_port: OfPort::IN_PORT, table: Some(*table), with_ct_orig: false };
@@ -138,7 +161,10 @@ impl Sender {
             OfAction::WriteActions(_) | OfAction::ClearActions if of10 => {}
             OfAction::WriteActions(list) if list.is_empty() => {}
             OfAction::Meter(_) if self.version < OfVersion::Of13 => {}
-            OfAction::WriteActions(list) => self.put(OfAction::WriteActions(self.nested(list))),
+            OfAction::WriteActions(list) => {
+                let list = self.nested(list);
+                self.put(OfAction::WriteActions(list));
+            }
             _ => self.header(action),
         }
     }
@@ -215,7 +241,7 @@ impl Sender {
     fn set_field(&mut self, set: &SetField) {
         let exact = set.mask == FieldValue::ones(set.field.info().n_bytes * 8);
         if self.version >= OfVersion::Of15 || exact && self.has_set_field() {
-            self.put(OfAction::SetField(Box::new(SetField { load: false, ..set.clone() })));
+            self.put_masked(set);
         } else if self.has_set_field() {
             self.load(set);
         } else if let Some(actions) = self.legacy(set) {
@@ -267,7 +293,7 @@ impl Sender {
     /// `load`: one for each run of bits; for fields that it cannot name, in the form that is shown as `set_field`.
     fn load(&mut self, set: &SetField) {
         if !field_has_short_header(set.field) || matches!(set.field, Field::TunMetadata(_)) {
-            self.put(OfAction::SetField(Box::new(SetField { load: false, ..set.clone() })));
+            self.put_masked(set);
             return;
         }
         let n_bits = set.field.n_bits();

@@ -17,7 +17,7 @@ use std::os::fd::RawFd;
 use thiserror::Error;
 
 pub use packet_socket::PacketSocket;
-pub use system::{in_namespace, wait};
+pub use system::{Poll, in_namespace};
 pub use tap::Tap;
 
 use crate::offload::Capabilities;

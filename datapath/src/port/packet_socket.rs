@@ -100,13 +100,15 @@ fn set<T>(fd: &OwnedFd, option: libc::c_int, value: &T) -> Result<(), ()> {
     if result < 0 { Err(()) } else { Ok(()) }
 }
 
-/// What one call receives: for each packet its header, its bytes and its auxiliary data.
+/// What one call receives: for each packet its header, its bytes and its auxiliary data. It is on the stack, less than 6 KiB.
 struct Received {
     headers: [Header; BATCH],
     control: [[u64; CONTROL / 8]; BATCH],
     messages: [libc::mmsghdr; BATCH],
     parts: [[libc::iovec; 2]; BATCH],
 }
+
+const _: () = assert!(size_of::<Received>() < 6 << 10, "the stack that receiving takes is bounded");
 
 impl Port for PacketSocket {
     fn fd(&self) -> RawFd {
@@ -183,9 +185,11 @@ impl Port for PacketSocket {
     }
 
     fn send(&mut self, packets: &mut [Box<Packet>]) -> io::Result<usize> {
-        let mut sent = 0;
+        let (mut sent, mut left) = (0, packets.len());
         for chunk in packets.chunks_mut(BATCH) {
-            sent += self.send_batch(chunk)?;
+            left -= chunk.len();
+            // Those behind a batch that failed are not tried.
+            sent += self.send_batch(chunk).inspect_err(|_| self.errors.tx_down += left as u64)?;
         }
         Ok(sent)
     }

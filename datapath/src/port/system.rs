@@ -94,27 +94,44 @@ pub fn in_namespace<T: Send>(
     })
 }
 
-/// Waits until something can be read from one of some descriptors, or an error is to be told, or `patience` is over. Tells for
-/// each whether that is so.
-///
-/// # Errors
-/// What the kernel refuses; to be interrupted by a signal is none.
-pub fn wait(fds: &[RawFd], patience: Duration) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<libc::pollfd> =
-        fds.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-    let patience = libc::timespec {
-        tv_sec: patience.as_secs() as libc::time_t,
-        tv_nsec: patience.subsec_nanos() as libc::c_long,
-    };
-    // SAFETY: the descriptors to poll are valid for reads and writes while the call lasts, as is the time.
-    let count = unsafe {
-        libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const patience, std::ptr::null())
-    };
-    if count < 0 {
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EINTR) {
-            return Err(error);
-        }
+/// Ports that are waited for, by their places in a list.
+pub struct Poll {
+    polled: Vec<libc::pollfd>,
+}
+
+impl Poll {
+    /// For ports with these descriptors.
+    pub fn new(fds: impl Iterator<Item = RawFd>) -> Self {
+        Self { polled: fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect() }
     }
-    Ok(polled.iter().map(|polled| polled.revents != 0).collect())
+
+    /// Waits until something can be read from one of them, or an error is to be told, or `patience` is over.
+    ///
+    /// # Errors
+    /// What the kernel refuses; to be interrupted by a signal is none.
+    pub fn wait(&mut self, patience: Duration) -> io::Result<()> {
+        let patience = libc::timespec {
+            tv_sec: patience.as_secs() as libc::time_t,
+            tv_nsec: patience.subsec_nanos() as libc::c_long,
+        };
+        let (polled, count) = (self.polled.as_mut_ptr(), self.polled.len() as libc::nfds_t);
+        // SAFETY: the descriptors to poll are valid for reads and writes while the call lasts, as is the time.
+        if unsafe { libc::ppoll(polled, count, &raw const patience, std::ptr::null()) } >= 0 {
+            return Ok(());
+        }
+        self.polled.iter_mut().for_each(|polled| polled.revents = 0);
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() == Some(libc::EINTR) { Ok(()) } else { Err(error) }
+    }
+
+    /// Whether the last wait was for this port.
+    pub fn is_ready(&self, place: usize) -> bool {
+        self.polled[place].revents != 0
+    }
+
+    /// Waits for this port no more.
+    pub fn forget(&mut self, place: usize) {
+        // The kernel leaves out what is negative.
+        self.polled[place] = libc::pollfd { fd: -1, events: 0, revents: 0 };
+    }
 }

@@ -173,6 +173,16 @@ fn value(value: &impl Serialize) -> io::Result<String> {
     serde_json::to_string(value).map_err(io::Error::other)
 }
 
+impl SwitchReport {
+    /// The switch as it stands in `report.json`.
+    ///
+    /// # Errors
+    /// What serialization says.
+    pub fn json(&self) -> io::Result<String> {
+        value(&switch(self))
+    }
+}
+
 fn switch(switch: &SwitchReport) -> Switch<'_> {
     let ports = switch.ports.iter().map(|port| {
         let c = &port.counters;

@@ -18,7 +18,7 @@ use datapath::types::Time;
 use crate::files::Files;
 use crate::host::RttSummary;
 use crate::link::LinkCounters;
-use crate::node::switch::{FlowInfo, PastFlow, PortInfo, SwitchCounters};
+use crate::node::switch::{FlowInfo, PastFlow, PortInfo, SwitchCounters, SwitchNode};
 use crate::record::{Departure, Observer};
 use crate::scenario::HostCounter;
 use crate::world::{Outcome, World, WorldError};
@@ -283,6 +283,20 @@ fn verdict(error: Option<&WorldError>, outcomes: &[Outcome], interrupted: bool) 
         Verdict::Interrupted
     } else {
         Verdict::Pass
+    }
+}
+
+impl SwitchReport {
+    /// That of a datapath by itself, whatever its bridges.
+    pub fn of(name: &str, node: &SwitchNode, now: Time) -> Self {
+        Self {
+            name: name.to_owned(),
+            ports: node.ports(),
+            counters: node.counters(),
+            flows: node.flows(now),
+            tracked: node.connections(now),
+            past_flows: node.past_flows(),
+        }
     }
 }
 

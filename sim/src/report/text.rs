@@ -90,6 +90,16 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
+impl SwitchReport {
+    /// The switch as it stands in a report for people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = write_switch(&mut out, self);
+        out
+    }
+}
+
 fn write_switch(out: &mut String, switch: &SwitchReport) -> std::fmt::Result {
     let c = &switch.counters;
     writeln!(

@@ -197,6 +197,16 @@ pub enum GoldenAction {
     },
 }
 
+/// Form of the report of `recirc live`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LiveFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One object on one line, its switches as in report.json.
+    Json,
+}
+
 /// Arguments of `recirc live`.
 #[derive(Debug, Args)]
 pub struct LiveArgs {
@@ -211,7 +221,7 @@ pub struct LiveArgs {
     pub seed: Option<u64>,
     /// Form of the report at the end.
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: LiveFormat,
 }
 
 /// A duration on the command line.

@@ -3,24 +3,24 @@
 //! One thread polls all ports: what came is processed in batches and sent at once; where nothing comes it sleeps until
 //! something does, or until the switch has something to do.
 
-use std::os::fd::RawFd;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datapath::offload::Capabilities;
 use datapath::packet::{Batch, Packet};
-use datapath::port::{PacketSocket, Port, PortError, PortErrors, Tap, in_namespace};
-use datapath::stats::DropReason;
+use datapath::port::{PacketSocket, Poll, Port, PortError, Tap, in_namespace};
 use datapath::trace::Off;
-use datapath::types::{PortNo, Time};
+use datapath::types::{PortNo, Span, Time};
 use serde_json::{Map, Value, json};
 use sim::diagnostic::{Diagnostic, Diagnostics};
 use sim::node::switch::SwitchNode;
 use sim::quantity::show_time;
+use sim::report::SwitchReport;
 use sim::scenario::{PortKind, Scenario};
 use sim::world::World;
 
-use super::args::{Format, LiveArgs};
+use super::args::{LiveArgs, LiveFormat};
 use super::load;
 use crate::diagnostic::Complaint;
 use crate::exit::{Exit, Failure};
@@ -56,10 +56,11 @@ struct LivePort {
 pub fn run(args: &LiveArgs, out: &mut Output) -> Result<Exit, Failure> {
     let files = load::disk();
     let scenario = load::unchecked(&args.file, &files)?;
-    let nodes = World::live_switches(Arc::clone(&scenario), Arc::clone(&files), args.seed)
+    let mut nodes = World::live_switches(Arc::clone(&scenario), Arc::clone(&files), args.seed)
         .map_err(load::world_failure)?;
-    let mut live = Live { ports: Vec::new(), nodes, batch: Batch::new(), left: Vec::new() };
-    live.open(&scenario)?;
+    let ports = open(&scenario, &mut nodes)?;
+    let poll = Poll::new(ports.iter().map(|port| port.device.fd()));
+    let mut live = Live { ports, poll, nodes, batch: Batch::new(), left: Vec::new() };
     let start = Instant::now();
     for port in &live.ports {
         output::to_stderr(&format!("{}: open, MTU {}\n", port.name, port.device.mtu()));
@@ -77,8 +78,47 @@ fn since(start: Instant) -> Time {
     Time(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// Opens all ports; everything that is wrong with any of them is told at once, and then none is open.
+fn open(scenario: &Arc<Scenario>, nodes: &mut [SwitchNode]) -> Result<Vec<LivePort>, Failure> {
+    let (mut ports, mut wrong) = (Vec::new(), Vec::new());
+    for (switch, config) in scenario.switches.iter().enumerate() {
+        for port in config.ports.iter().filter(|port| port.kind.is_real()) {
+            let wanted = port.offload & REAL;
+            if !(port.offload - REAL).is_empty() {
+                output::to_stderr(&format!(
+                    "{}:{}: only tcp-csum, udp-csum and tso are left to a real port\n",
+                    config.name, port.name
+                ));
+            }
+            let name = format!("{}:{}", config.name, port.name);
+            match device(&port.kind, wanted) {
+                Ok(device) => {
+                    let mtu = port.mtu.and_then(|mtu| u16::try_from(mtu).ok()).unwrap_or(device.mtu());
+                    nodes[switch].set_device(&port.name, device.capabilities(), mtu);
+                    let info = nodes[switch].ports().into_iter().find(|info| info.name == port.name);
+                    let no = info.map_or(PortNo(u32::MAX), |info| info.no);
+                    ports.push(LivePort { switch, no, name, device, queue: Vec::new(), gone: false });
+                }
+                Err(error) => {
+                    wrong.push(Diagnostic::new(port.span.clone(), format!("port {name}: {error}")));
+                }
+            }
+        }
+    }
+    if ports.is_empty() && wrong.is_empty() {
+        let at = scenario.switches.first().map_or(0..0, |switch| switch.span.clone());
+        let help = "give a port a device: port.1 = { tap = \"t0\" } or { packet = \"veth0\" }";
+        wrong.push(Diagnostic::new(at, "no port is a real one").help(help));
+    }
+    if wrong.is_empty() {
+        return Ok(ports);
+    }
+    Err(Complaint::from(Diagnostics::new(Arc::clone(&scenario.file), wrong)).into())
+}
+
 struct Live {
     ports: Vec<LivePort>,
+    poll: Poll,
     nodes: Vec<SwitchNode>,
     /// Used again for each reception.
     batch: Batch,
@@ -87,82 +127,31 @@ struct Live {
 }
 
 impl Live {
-    /// Opens all ports; everything that is wrong with any of them is told at once, and then none is open.
-    fn open(&mut self, scenario: &Arc<Scenario>) -> Result<(), Failure> {
-        let mut wrong = Vec::new();
-        for (switch, config) in scenario.switches.iter().enumerate() {
-            for port in config.ports.iter().filter(|port| port.kind.is_real()) {
-                let wanted = port.offload & REAL;
-                if !(port.offload - REAL).is_empty() {
-                    output::to_stderr(&format!(
-                        "{}:{}: only tcp-csum, udp-csum and tso are left to a real port\n",
-                        config.name, port.name
-                    ));
-                }
-                let name = format!("{}:{}", config.name, port.name);
-                match device(&port.kind, wanted) {
-                    Ok(device) => {
-                        let mtu = port.mtu.and_then(|mtu| u16::try_from(mtu).ok()).unwrap_or(device.mtu());
-                        self.nodes[switch].set_device(&port.name, device.capabilities(), mtu);
-                        let info = self.nodes[switch].ports().into_iter().find(|info| info.name == port.name);
-                        let no = info.map_or(PortNo(u32::MAX), |info| info.no);
-                        self.ports.push(LivePort {
-                            switch,
-                            no,
-                            name,
-                            device,
-                            queue: Vec::new(),
-                            gone: false,
-                        });
-                    }
-                    Err(error) => {
-                        wrong.push(Diagnostic::new(port.span.clone(), format!("port {name}: {error}")));
-                    }
-                }
-            }
-        }
-        if self.ports.is_empty() && wrong.is_empty() {
-            let at = scenario.switches.first().map_or(0..0, |switch| switch.span.clone());
-            let help = "give a port a device: port.1 = { tap = \"t0\" } or { packet = \"veth0\" }";
-            wrong.push(Diagnostic::new(at, "no port is a real one").help(help));
-        }
-        if wrong.is_empty() {
-            return Ok(());
-        }
-        self.ports.clear();
-        Err(Complaint::from(Diagnostics::new(Arc::clone(&scenario.file), wrong)).into())
-    }
-
     /// Waits until something comes or is due, and deals with it.
     fn turn(&mut self, start: Instant, limit: Option<Duration>) -> Result<(), Failure> {
         let now = since(start);
         let wakeup = self.nodes.iter().filter_map(SwitchNode::next_wakeup).min();
         let due = wakeup.map_or(LONGEST_SLEEP, |time| Duration::from_nanos(time.0.saturating_sub(now.0)));
         let left = limit.map_or(LONGEST_SLEEP, |limit| limit.saturating_sub(start.elapsed()));
-        let ready = self.poll(due.min(left).min(LONGEST_SLEEP))?;
+        self.poll
+            .wait(due.min(left).min(LONGEST_SLEEP))
+            .map_err(|error| Complaint::new(format!("cannot wait for packets: {error}")))?;
         let now = since(start);
         for node in &mut self.nodes {
             if node.next_wakeup().is_some_and(|time| time <= now) {
                 node.run(now, &mut Off);
             }
         }
-        for index in ready {
-            self.receive(index, now);
+        for index in 0..self.ports.len() {
+            if self.poll.is_ready(index) {
+                self.receive(index, now);
+            }
         }
         // What was made without a packet, such as a question for a neighbour.
         for switch in 0..self.nodes.len() {
             self.send(switch);
         }
         Ok(())
-    }
-
-    /// The ports at which something came, after waiting for that.
-    fn poll(&self, patience: Duration) -> Result<Vec<usize>, Failure> {
-        let open: Vec<usize> = (0..self.ports.len()).filter(|&index| !self.ports[index].gone).collect();
-        let fds: Vec<RawFd> = open.iter().map(|&index| self.ports[index].device.fd()).collect();
-        let ready = datapath::port::wait(&fds, patience)
-            .map_err(|error| Failure::from(Complaint::new(format!("cannot wait for packets: {error}"))))?;
-        Ok(open.into_iter().zip(ready).filter(|(_, ready)| *ready).map(|(index, _)| index).collect())
     }
 
     fn receive(&mut self, index: usize, now: Time) {
@@ -216,9 +205,10 @@ impl Live {
     }
 
     /// A port is down or gone: the others go on.
-    fn fail(&mut self, index: usize, error: &std::io::Error) {
+    fn fail(&mut self, index: usize, error: &io::Error) {
         let port = &mut self.ports[index];
         port.gone = true;
+        self.poll.forget(index);
         output::to_stderr(&format!(
             "{}: the interface is down or gone ({error}); the other ports go on\n",
             port.name
@@ -227,107 +217,63 @@ impl Live {
     }
 
     fn report(
-        &mut self,
+        &self,
         scenario: &Scenario,
         now: Time,
-        format: Format,
+        format: LiveFormat,
         out: &mut Output,
     ) -> Result<(), Failure> {
+        let sections = scenario.switches.iter().zip(&self.nodes);
+        let switches: Vec<SwitchReport> =
+            sections.map(|(config, node)| SwitchReport::of(&config.name, node, now)).collect();
         match format {
-            Format::Json => out.line(&self.json(scenario, now).to_string()),
-            Format::Text | Format::Csv => self.text(scenario, now, out),
+            LiveFormat::Json => out.line(&self.json(scenario, now, &switches)?),
+            LiveFormat::Text => self.text(scenario, now, &switches, out),
         }
     }
 
-    fn text(&self, scenario: &Scenario, now: Time, out: &mut Output) -> Result<(), Failure> {
-        out.line(&format!(
-            "{}: {}, {}",
-            scenario.file.name,
-            scenario.name,
-            show_time(datapath::types::Span(now.0 / 1_000_000 * 1_000_000))
-        ))?;
-        for (index, config) in scenario.switches.iter().enumerate() {
-            let node = &self.nodes[index];
-            out.line(&format!("switch {}", config.name))?;
-            for info in node.ports() {
-                let counters = info.counters;
-                out.line(&format!(
-                    "    port {}: received {} ({} bytes), sent {} ({} bytes)",
-                    info.name, counters.rx_packets, counters.rx_bytes, counters.tx_packets, counters.tx_bytes
-                ))?;
-                for (name, count) in
-                    self.errors(index, info.no).counts().into_iter().filter(|(_, count)| *count > 0)
-                {
-                    out.line(&format!("        {name}: {count}"))?;
-                }
-            }
-            let counters = node.counters();
-            let passes = counters.passes;
-            out.line(&format!(
-                "    passes: simple {}, emc {}, smc {}, megaflow {}, upcall {}",
-                passes.simple, passes.emc, passes.smc, passes.megaflow, passes.upcall
-            ))?;
-            for (reason, count) in DropReason::ALL.iter().zip(counters.drops).filter(|(_, count)| *count > 0)
-            {
-                out.line(&format!("    dropped, {}: {count}", reason.name()))?;
-            }
-            for flow in node.flows(now) {
-                let (key, packets, bytes, actions) = (&flow.key, flow.packets, flow.bytes, &flow.actions);
-                out.line(&format!("    {key}, packets:{packets}, bytes:{bytes}, actions:{actions}"))?;
+    fn text(
+        &self,
+        scenario: &Scenario,
+        now: Time,
+        switches: &[SwitchReport],
+        out: &mut Output,
+    ) -> Result<(), Failure> {
+        let ran = show_time(Span(now.0 / 1_000_000 * 1_000_000));
+        out.line(&format!("{}: {}, {ran}", scenario.file.name, scenario.name))?;
+        switches.iter().try_for_each(|switch| out.text(&switch.text()))?;
+        for port in &self.ports {
+            let errors: Vec<String> = port
+                .device
+                .errors()
+                .counts()
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(what, count)| format!("{what} {count}"))
+                .collect();
+            if !errors.is_empty() {
+                out.line(&format!("  device of {}: {}", port.name, errors.join(", ")))?;
             }
         }
         Ok(())
     }
 
-    fn json(&self, scenario: &Scenario, now: Time) -> Value {
-        let mut switches = Map::new();
-        for (index, config) in scenario.switches.iter().enumerate() {
-            let node = &self.nodes[index];
-            let mut ports = Map::new();
-            for info in node.ports() {
-                let counters = info.counters;
-                let errors: Map<String, Value> = self
-                    .errors(index, info.no)
-                    .counts()
-                    .into_iter()
-                    .map(|(name, count)| (name.to_owned(), count.into()))
-                    .collect();
-                ports.insert(
-                    info.name,
-                    json!({
-                        "number": info.of_port, "rx_packets": counters.rx_packets, "rx_bytes": counters.rx_bytes,
-                        "tx_packets": counters.tx_packets, "tx_bytes": counters.tx_bytes, "errors": errors,
-                    }),
-                );
-            }
-            let counters = node.counters();
-            let passes = counters.passes;
-            let drops: Map<String, Value> = DropReason::ALL
-                .iter()
-                .zip(counters.drops)
-                .filter(|(_, count)| *count > 0)
-                .map(|(reason, count)| (reason.name().to_owned(), count.into()))
-                .collect();
-            let flows: Vec<Value> = node
-                .flows(now)
-                .into_iter()
-                .map(|flow| json!({"key": flow.key, "actions": flow.actions, "packets": flow.packets, "bytes": flow.bytes}))
-                .collect();
-            let lookups = json!({
-                "simple": passes.simple, "emc": passes.emc, "smc": passes.smc, "megaflow": passes.megaflow,
-                "upcall": passes.upcall,
-            });
-            switches.insert(
-                config.name.clone(),
-                json!({"ports": ports, "lookups": lookups, "drops": drops, "flows": flows}),
-            );
-        }
-        json!({"scenario": scenario.name, "file": scenario.file.name, "end_ns": now.0, "switches": switches})
-    }
-
-    fn errors(&self, switch: usize, no: PortNo) -> PortErrors {
-        let port = self.ports.iter().find(|port| port.switch == switch && port.no == no);
-        port.map(|port| port.device.errors()).unwrap_or_default()
+    fn json(&self, scenario: &Scenario, now: Time, switches: &[SwitchReport]) -> Result<String, Failure> {
+        let one = |switch: &SwitchReport| Ok(format!("{}: {}", json!(switch.name), switch.json()?));
+        let switches: Result<Vec<String>, io::Error> = switches.iter().map(one).collect();
+        let switches =
+            switches.map_err(|error| Failure::Write { what: "the report".to_owned(), error })?.join(", ");
+        let counts = |port: &LivePort| -> Map<String, Value> {
+            let counts = port.device.errors().counts();
+            counts.into_iter().map(|(what, count)| (what.to_owned(), count.into())).collect()
+        };
+        let devices: Map<String, Value> =
+            self.ports.iter().map(|port| (port.name.clone(), counts(port).into())).collect();
+        let (name, file, devices) = (json!(scenario.name), json!(scenario.file.name), Value::from(devices));
+        let end = now.0;
+        Ok(format!(
+            "{{\"scenario\": {name}, \"file\": {file}, \"end_ns\": {end}, \"switches\": {{{switches}}}, \"devices\": {devices}}}"
+        ))
     }
 }
 

@@ -21,6 +21,7 @@ fn wrong_usage_is_code_2_and_says_what_is_wrong() {
         (&["import", "a.toml"], "import"),
         (&["live"], "FILE"),
         (&["live", "a.toml", "--for", "soon"], "soon"),
+        (&["live", "a.toml", "--format", "csv"], "csv"),
     ] {
         let ran = run(args).code(2).complains(&["error:", word]);
         assert_eq!(ran.out, "");

@@ -12,7 +12,7 @@ use crate::openflow::bridge::{
     Bridge, BridgeId, BridgeMeter, BundleId, FailMode, FlowChange, FragmentHandling, GroupError, Mirror,
     Peer, PortError, PortFlags, VlanConfig,
 };
-use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
+use crate::openflow::flow_mod::{FlowMod, FlowModCommand};
 use crate::openflow::group::GroupMod;
 use crate::openflow::mac_learning::MacTable;
 use crate::openflow::mcast_snooping::{PortSnooping, SnoopingConfig};
@@ -434,19 +434,10 @@ pub(super) fn all_rules(everything: &Match) -> RuleFilter<'_> {
 /// What a bridge that stands alone does with every packet.
 fn normal_rule() -> FlowMod {
     FlowMod {
-        command: FlowModCommand::Add,
         table: Some(TableId(0)),
         priority: 0,
-        rule_match: Match::catch_all(),
-        cookie: 0,
-        cookie_mask: 0,
         new_cookie: Some(0),
-        idle_timeout: 0,
-        hard_timeout: 0,
-        importance: 0,
-        flags: FlowModFlags::default(),
-        out_port: OfPort::NONE,
-        out_group: None,
         actions: vec![OfAction::Output { port: OfPort::NORMAL, max_len: 0 }],
+        ..FlowMod::new(FlowModCommand::Add)
     }
 }

@@ -10,7 +10,6 @@ use super::names::{Names, parse_port, parse_table};
 use super::scan::{KeyValue, KeyValues, hex_bytes, tokens, u8_of, u16_of, u32_of, u64_of};
 use super::value;
 use crate::openflow::action::{OfAction, OfActions, Resubmit, SetField};
-use crate::openflow::field::Field;
 use crate::openflow::headers::ethertype;
 use crate::openflow::protocol::{Protocols, usable};
 use crate::types::{MacAddr, OfPort, TableId};
@@ -224,15 +223,6 @@ impl<'n> ActionReader<'n> {
             return Err(Fault::new(number, ErrorKind::NotAValue { value, field }));
         }
         self.protocols &= usable(field, &value::exact_mask(field));
-        if value & mask != value {
-            // The messages that carry a mask must not; older ones carry runs of bits, or none of the mask.
-            if value::has_short_header(field) && !matches!(field, Field::TunMetadata(_)) {
-                self.protocols &= !Protocols::OF15_UP;
-            } else {
-                let (value, field) = (number.to_owned(), name.to_owned());
-                return Err(Fault::new(number, ErrorKind::BadWildcards { value, field }));
-            }
-        }
         Ok(OfAction::SetField(Box::new(SetField { field, value, mask, load: false })))
     }
 

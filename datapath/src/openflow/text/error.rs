@@ -207,14 +207,6 @@ pub enum ErrorKind {
         /// The field.
         field: String,
     },
-    /// A value with bits that its mask leaves out.
-    #[error("OFPBMC_BAD_WILDCARDS: {value} for field {field} has bits that its mask leaves out")]
-    BadWildcards {
-        /// The value and its mask.
-        value: String,
-        /// The field.
-        field: String,
-    },
     /// Bad brackets.
     #[error("{0}: syntax error expecting [] or [<bit>] or [<start>..<end>]")]
     SubfieldSyntax(String),
@@ -462,6 +454,9 @@ pub enum OfpError {
     /// An argument that the action does not take.
     #[error("OFPBAC_BAD_ARGUMENT")]
     BadArgument,
+    /// A value with bits that its mask leaves out.
+    #[error("OFPBMC_BAD_WILDCARDS")]
+    BadWildcards,
     /// More VLAN tags than are supported.
     #[error("OFPBAC_BAD_TAG")]
     BadTag,

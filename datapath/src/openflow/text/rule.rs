@@ -12,11 +12,11 @@ use super::matches;
 use super::names::{Names, format_table, parse_port, parse_table};
 use super::normalize::{check_prerequisites, leave_out_inexpressible, normalize};
 use super::scan::{KeyValue, KeyValues, c_int, trim_space, u16_of, u64_of};
-use crate::openflow::flow_mod::{DEFAULT_PRIORITY, FlowMod, FlowModCommand, FlowModFlags};
+use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
 use crate::openflow::headers::{dl_type, ethertype};
 use crate::openflow::protocol::Protocols;
 use crate::openflow::rule_match::Match;
-use crate::types::{OfPort, TableId};
+use crate::types::TableId;
 
 /// A change as it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,22 +163,7 @@ fn parse<'a>(line: &'a str, command: FlowModCommand, names: &dyn Names) -> Resul
 }
 
 fn empty(command: FlowModCommand) -> FlowMod {
-    FlowMod {
-        command,
-        table: None,
-        priority: DEFAULT_PRIORITY,
-        rule_match: Match::catch_all(),
-        cookie: 0,
-        cookie_mask: 0,
-        new_cookie: (command == FlowModCommand::Add).then_some(0),
-        idle_timeout: 0,
-        hard_timeout: 0,
-        importance: 0,
-        flags: FlowModFlags::default(),
-        out_port: OfPort::NONE,
-        out_group: None,
-        actions: Vec::new(),
-    }
+    FlowMod { new_cookie: (command == FlowModCommand::Add).then_some(0), ..FlowMod::new(command) }
 }
 
 /// Splits a rule at `actions=`: the first "action" in it, wherever, begins that, as in OVS.

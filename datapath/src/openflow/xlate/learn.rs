@@ -85,20 +85,15 @@ fn learned_rule(learn: &Learn, flow: &Flow, options: &TunTable) -> FlowMod {
         apply(spec, value, &mut rule_match, &mut actions);
     }
     FlowMod {
-        command: FlowModCommand::ModifyStrict,
         table: Some(learn.table),
         priority: learn.priority,
         rule_match,
-        cookie: 0,
-        cookie_mask: 0,
         new_cookie: (learn.cookie != COOKIE_KEPT).then_some(learn.cookie),
         idle_timeout: learn.idle_timeout,
         hard_timeout: learn.hard_timeout,
-        importance: 0,
         flags: FlowModFlags { send_flow_rem: learn.send_flow_rem, ..FlowModFlags::default() },
-        out_port: OfPort::NONE,
-        out_group: None,
         actions,
+        ..FlowMod::new(FlowModCommand::ModifyStrict)
     }
 }
 

@@ -131,7 +131,7 @@ impl Switch {
         version: OfVersion,
         now: Time,
     ) -> Result<(), CommandError> {
-        change.actions = received(version, &change.actions, &change.rule_match);
+        change.actions = received(version, &change.actions, &change.rule_match).map_err(ofctl_error)?;
         change.rule_match = received_match(version, &change.rule_match);
         // In the words of that version an action may need what the rule does not establish.
         let usable = check(&change.actions, &change.rule_match, change.table);
@@ -167,7 +167,7 @@ impl Switch {
         let version =
             options.versions.iter().copied().rfind(|&v| v != OfVersion::Of10).unwrap_or(OfVersion::Of15);
         for bucket in &mut change.buckets {
-            bucket.actions = received(version, &bucket.actions, &Match::catch_all());
+            bucket.actions = received(version, &bucket.actions, &Match::catch_all()).map_err(ofctl_error)?;
         }
         self.ofproto_mut().group_mod(id, &change, now).map(drop).map_err(ofctl_error)
     }

@@ -13,7 +13,7 @@ use crate::openflow::Match;
 use crate::openflow::bridge::{BridgeId, Rule, RuleFilter};
 use crate::openflow::command::Word;
 use crate::openflow::command::ofctl::OfctlOptions;
-use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
+use crate::openflow::flow_mod::{FlowMod, FlowModCommand};
 use crate::openflow::text::{Names, NoNames, ParsedFlowMod, actions_to_text, match_to_text, parse_flow_mod};
 use crate::types::{OfPort, TableId, Time};
 
@@ -214,19 +214,9 @@ fn last_of_each(entries: Vec<Entry>) -> Vec<Entry> {
 
 fn deletion(entry: &Entry) -> FlowMod {
     FlowMod {
-        command: FlowModCommand::DeleteStrict,
         table: Some(entry.table),
         priority: entry.priority,
         rule_match: entry.rule_match.clone(),
-        cookie: 0,
-        cookie_mask: 0,
-        new_cookie: None,
-        idle_timeout: 0,
-        hard_timeout: 0,
-        importance: 0,
-        flags: FlowModFlags::default(),
-        out_port: OfPort::NONE,
-        out_group: None,
-        actions: Vec::new(),
+        ..FlowMod::new(FlowModCommand::DeleteStrict)
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::super::Switch;
-use super::ofctl::version_for;
+use super::ofctl::{ofctl_error, version_for};
 use super::{CommandError, bad_text, refused};
 use crate::flow::{ExtractConfig, Flow, Payload, compose};
 use crate::openflow::command::ofctl::OfctlOptions;
@@ -62,7 +62,7 @@ impl Switch {
             return Err(refused("ovs-ofctl: Packet data too short for Ethernet"));
         }
         let version = version_for(options, out.protocols)?;
-        out.actions = received(version, &out.actions, &Match::catch_all());
+        out.actions = received(version, &out.actions, &Match::catch_all()).map_err(ofctl_error)?;
         self.credit(now);
         for frame in frames {
             self.send_packet_out(id, &out, &frame, now)?;

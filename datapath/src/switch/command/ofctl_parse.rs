@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::ofctl::ofctl_error;
 use super::ofctl_file::{bad_line, lines, read_file};
 use super::{CommandError, FileReader, bad_text, refused};
 use crate::openflow::command::Word;
@@ -70,17 +71,10 @@ fn messages(parsed: &[ParsedFlowMod], options: &OfctlOptions) -> Result<String, 
     let mut out = format!("usable protocols: {}\nchosen protocol: {name}\n", names(usable));
     for (n, one) in parsed.iter().enumerate() {
         let kind = if Protocols::OF10_NXM_ANY.contains(protocol) { "NXT_FLOW_MOD" } else { "OFPT_FLOW_MOD" };
-        let note = match version {
-            OfVersion::Of10 => "",
-            OfVersion::Of11 => " (OF1.1)",
-            OfVersion::Of12 => " (OF1.2)",
-            OfVersion::Of13 => " (OF1.3)",
-            OfVersion::Of14 => " (OF1.4)",
-            OfVersion::Of15 => " (OF1.5)",
-        };
+        let note = version.note();
         // Writing to a string cannot fail.
         let _ =
-            writeln!(out, "{kind}{note} (xid={:#x}): {}", n + 1, message(&one.flow_mod, protocol, version));
+            writeln!(out, "{kind}{note} (xid={:#x}): {}", n + 1, message(&one.flow_mod, protocol, version)?);
     }
     Ok(out)
 }
@@ -99,7 +93,7 @@ fn names(mut protocols: Protocols) -> String {
 }
 
 /// A change as the receiver of its message prints it.
-fn message(change: &FlowMod, protocol: Protocols, version: OfVersion) -> String {
+fn message(change: &FlowMod, protocol: Protocols, version: OfVersion) -> Result<String, CommandError> {
     let adds = !matches!(change.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let mut out = match change.command {
         FlowModCommand::Add => "ADD",
@@ -151,6 +145,7 @@ fn message(change: &FlowMod, protocol: Protocols, version: OfVersion) -> String 
     ];
     flags.iter().filter(|(set, _)| *set).for_each(|(_, name)| out.push_str(name));
     out.push_str("actions=");
-    out.push_str(&actions_to_text(&received(version, &change.actions, &change.rule_match), &NoNames));
-    out
+    let actions = received(version, &change.actions, &change.rule_match).map_err(ofctl_error)?;
+    out.push_str(&actions_to_text(&actions, &NoNames));
+    Ok(out)
 }

@@ -91,14 +91,7 @@ impl Switch {
             self.port_named(&port.name).map_or(port.mac, |own| own.device.mac)
         });
         let dpid: String = mac.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        let note = match version {
-            OfVersion::Of10 => "",
-            OfVersion::Of11 => " (OF1.1)",
-            OfVersion::Of12 => " (OF1.2)",
-            OfVersion::Of13 => " (OF1.3)",
-            OfVersion::Of14 => " (OF1.4)",
-            OfVersion::Of15 => " (OF1.5)",
-        };
+        let note = version.note();
         let capabilities = match version {
             OfVersion::Of10 => "QUEUE_STATS ARP_MATCH_IP",
             OfVersion::Of11 => "GROUP_STATS QUEUE_STATS ARP_MATCH_IP",

@@ -37,6 +37,23 @@ fn a_chain_is_carried_out_whole_or_not_at_all() {
 }
 
 #[test]
+fn bits_beside_a_mask_are_refused_wherever_the_mask_is_sent() {
+    let mut switch = switch();
+    let set = "set_field:02:00:00:00:00:07/00:00:00:00:00:ff->eth_src";
+    let group = format!("group_id=1,type=all,bucket=actions={set},output:1");
+    let (rule, packet) =
+        (format!("actions={set}"), format!("in_port=1,packet=ffffffffffff020000000001880b,actions={set}"));
+    for (command, argument) in [("add-group", &group), ("add-flow", &rule), ("packet-out", &packet)] {
+        let error = refusal(&mut switch, &["ovs-ofctl", "-O", "OpenFlow15", command, "br0", argument]);
+        assert_eq!(error.to_string(), "ovs-ofctl: OFPBMC_BAD_WILDCARDS", "{command}");
+        assert!(
+            run(&mut switch, &["ovs-ofctl", "-O", "OpenFlow13", command, "br0", argument]).is_ok(),
+            "{command}"
+        );
+    }
+}
+
+#[test]
 fn a_rule_is_refused_that_means_nothing_in_the_words_of_its_version() {
     let mut switch = switch();
     // In OpenFlow 1.0 the TTL is set by a load, which needs IP; behind an MPLS label there is none.

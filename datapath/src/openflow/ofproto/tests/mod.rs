@@ -7,7 +7,7 @@ use crate::openflow::action::{OfAction, Resubmit, SetField};
 use crate::openflow::bridge::port::PortSpec;
 use crate::openflow::bridge::{FailMode, FlowChange, Peer, RuleError, VlanConfig};
 use crate::openflow::field::{Field, FieldValue, Subfield};
-use crate::openflow::flow_mod::{FlowMod, FlowModCommand, FlowModFlags};
+use crate::openflow::flow_mod::{FlowMod, FlowModCommand};
 use crate::openflow::group::{Bucket, GroupMod, GroupModCommand, GroupProps, GroupType};
 use crate::openflow::rule_match::Match;
 use crate::openflow::text::parse_flow_mod_line;
@@ -56,22 +56,8 @@ fn world_with(vlan_limit: u8) -> World {
 }
 
 fn flow_mod(table: u8, priority: u16, rule_match: Match, actions: Vec<OfAction>) -> FlowMod {
-    FlowMod {
-        command: FlowModCommand::Add,
-        table: Some(TableId(table)),
-        priority,
-        rule_match,
-        cookie: 0,
-        cookie_mask: 0,
-        new_cookie: None,
-        idle_timeout: 0,
-        hard_timeout: 0,
-        importance: 0,
-        flags: FlowModFlags::default(),
-        out_port: OfPort::NONE,
-        out_group: None,
-        actions,
-    }
+    let table = Some(TableId(table));
+    FlowMod { table, priority, rule_match, actions, ..FlowMod::new(FlowModCommand::Add) }
 }
 
 fn matching(fields: &[(Field, u128)]) -> Match {
